@@ -1,0 +1,1 @@
+"""Frozen data passed between stages, and the ports they use; derived properties only."""

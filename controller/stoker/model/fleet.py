@@ -1,0 +1,344 @@
+"""Desired state: what the fleet files say, after includes, defaults and patches.
+
+Made by source, read by shape, decide, render and report. Enum values are spelled
+as in the files. All durations are integer milliseconds, sizes integer bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from stoker.errors import Finding, SourceLocation
+from stoker.model.refs import SourceRevision, UnitRef
+
+__all__ = [
+    "Blob",
+    "Bundle",
+    "Cache",
+    "CacheType",
+    "CapacityType",
+    "CudaGraphs",
+    "DeletionPolicy",
+    "Desired",
+    "Drain",
+    "Fleet",
+    "FleetMode",
+    "MaxUnits",
+    "ModelService",
+    "Pin",
+    "PlacementMode",
+    "Pool",
+    "PruneMode",
+    "PruneSettings",
+    "Requirement",
+    "ScalingMode",
+    "SecretKey",
+    "SnapshotDetail",
+    "StatusSettings",
+    "Unit",
+    "WhenFull",
+]
+
+
+class FleetMode(StrEnum):
+    """Observe computes and reports everything and writes nothing but status."""
+
+    OBSERVE = "Observe"
+    CORRECT = "Correct"
+
+
+class CapacityType(StrEnum):
+    """What the nodes of a pool are."""
+
+    ON_DEMAND = "OnDemand"
+    SPOT = "Spot"
+
+
+class Pin(StrEnum):
+    """Whether the decided node is preferred (pods heal alone) or required (static pools)."""
+
+    PREFERRED = "Preferred"
+    REQUIRED = "Required"
+
+
+class PlacementMode(StrEnum):
+    """Nodes: one Deployment a node. Scheduler: one Deployment, only the count decided."""
+
+    NODES = "Nodes"
+    SCHEDULER = "Scheduler"
+
+
+class WhenFull(StrEnum):
+    """What happens to a replica that fits nowhere."""
+
+    HOLD = "Hold"
+
+
+class ScalingMode(StrEnum):
+    """External: somebody else owns the count of replicas."""
+
+    EXTERNAL = "External"
+
+
+class PruneMode(StrEnum):
+    """What happens to objects that left Git."""
+
+    AUTO = "Auto"
+    CONFIRM = "Confirm"
+    NEVER = "Never"
+
+
+class DeletionPolicy(StrEnum):
+    """What happens to workloads when the fleet itself is removed."""
+
+    ORPHAN = "Orphan"
+    DELETE = "Delete"
+
+
+class SnapshotDetail(StrEnum):
+    """How much of the cluster the data ref records."""
+
+    FULL = "Full"
+    HASHED = "Hashed"
+    NONE = "None"
+
+
+class CacheType(StrEnum):
+    """Where weights are kept between starts."""
+
+    NONE = "None"
+    HOST_PATH = "HostPath"
+    PVC = "PVC"
+
+
+class CudaGraphs(StrEnum):
+    """Skip starts faster (vLLM's --enforce-eager), Capture serves faster."""
+
+    SKIP = "Skip"
+    CAPTURE = "Capture"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Requirement:
+    """One matchExpressions entry: operator In, NotIn, Exists or DoesNotExist."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A class of nodes. A node belongs if all labels and expressions match."""
+
+    name: str
+    match_labels: tuple[tuple[str, str], ...] = ()
+    match_expressions: tuple[Requirement, ...] = ()
+    capacity_type: CapacityType = CapacityType.ON_DEMAND
+    price_per_gpu_hour: str | None = None
+    pin: Pin = Pin.PREFERRED
+
+
+@dataclass(frozen=True, slots=True)
+class MaxUnits:
+    """A cap as a count or a percentage of the fleet's units (rounded up, at least 1)."""
+
+    count: int | None = None
+    percent: int | None = 10
+
+    def resolve(self, total: int) -> int:
+        """How many units may go at once, of `total`."""
+        if self.count is not None:
+            return self.count
+        percent = self.percent if self.percent is not None else 10
+        return max(1, -(-total * percent // 100))
+
+
+@dataclass(frozen=True, slots=True)
+class PruneSettings:
+    """How what left Git is deleted."""
+
+    mode: PruneMode = PruneMode.AUTO
+    max_units: MaxUnits = field(default_factory=MaxUnits)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusSettings:
+    """Where and how often status goes back to Git. An empty branch means the default."""
+
+    branch: str = ""
+    flush_interval_ms: int = 60_000
+    heartbeat_ms: int = 3_600_000
+    snapshot: SnapshotDetail = SnapshotDetail.FULL
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The Fleet file."""
+
+    name: str
+    cluster_uid: str
+    mode: FleetMode
+    location: SourceLocation
+    pools: tuple[Pool, ...] = ()
+    prune: PruneSettings = field(default_factory=PruneSettings)
+    status: StatusSettings = field(default_factory=StatusSettings)
+    template_paths: tuple[str, ...] = ()
+    deletion_policy: DeletionPolicy = DeletionPolicy.ORPHAN
+
+    @property
+    def status_branch(self) -> str:
+        """The branch that status is committed to, without refs/heads/."""
+        return self.status.branch or f"stoker-status/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretKey:
+    """One key of a Secret in the service's namespace."""
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """The weights cache. `path` is for HostPath, `claim` for PVC."""
+
+    type: CacheType = CacheType.NONE
+    path: str = ""
+    claim: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """How a replica leaves: endpoints settle, requests finish, the engine stops."""
+
+    endpoint_sync_ms: int = 15_000
+    max_ms: int = 600_000
+    shutdown_ms: int = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelService:
+    """One model, served by replicas. Everything the file says, with defaults filled in.
+
+    `replicas` is None exactly when `scaling_mode` is set. `pod_template` is a raw
+    strategic-merge patch on the pod template.
+    """
+
+    model_uri: str
+    model_revision: str
+    served_names: tuple[str, ...]
+    engine_image: str
+    gpu_count: int
+    model_size_bytes: int | None = None
+    token_secret: SecretKey | None = None
+    engine_type: str = "vllm"
+    engine_version: str = ""
+    engine_args: tuple[str, ...] = ()
+    cuda_graphs: CudaGraphs = CudaGraphs.SKIP
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
+    gpu_resource: str = "nvidia.com/gpu"
+    gpu_min_memory_bytes: int | None = None
+    gpu_products: tuple[str, ...] = ()
+    cpu_request: str = ""
+    memory_request: str = ""
+    shm_bytes: int | None = None
+    replicas: int | None = 1
+    scaling_mode: ScalingMode | None = None
+    placement_mode: PlacementMode = PlacementMode.NODES
+    pools: tuple[str, ...] = ()
+    when_full: WhenFull = WhenFull.HOLD
+    cache: Cache = field(default_factory=Cache)
+    cold_start_deadline_ms: int = 1_200_000
+    drain: Drain = field(default_factory=Drain)
+    min_ready: int | None = None
+    max_concurrent_moves: int = 1
+    service_port: int = 8000
+    template: str = "vllm/v1"
+    pod_template: dict[str, Any] = field(default_factory=dict)
+
+    def floor(self, replicas: int) -> int:
+        """The least Ready replicas that any voluntary change may leave.
+
+        Unset: replicas - 1, at least 1, and 0 only when replicas is 0.
+        """
+        if replicas == 0:
+            return 0
+        if self.min_ready is not None:
+            return min(self.min_ready, replicas)
+        return max(1, replicas - 1)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Blob:
+    """A file of the pinned commit: path from the repository root and Git object id."""
+
+    path: str
+    oid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Any other manifests as one unit.
+
+    Exactly one of `manifests` (plain YAML files, in order) and `jinja` is filled;
+    `values` go to the Jinja files.
+    """
+
+    manifests: tuple[Blob, ...] = ()
+    jinja: tuple[Blob, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is applied, pruned, waited for and reported by itself.
+
+    `digest` changes when anything the files say about this unit changes: its spec
+    after defaults and patches and the ids of the blobs it names. `lines` maps a
+    dotted field path (`spec.replicas`) to its place in the file.
+    """
+
+    ref: UnitRef
+    spec: ModelService | Bundle
+    location: SourceLocation
+    digest: str
+    lines: tuple[tuple[str, SourceLocation], ...] = ()
+
+    def line_of(self, path: str) -> SourceLocation:
+        """Where a field stands, or the closest parent that has a place."""
+        table = dict(self.lines)
+        while path:
+            if path in table:
+                return table[path]
+            path = path.rpartition(".")[0]
+        return self.location
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """Everything one source revision wants. `units` are sorted by ref.
+
+    `broken` names units whose files are wrong (as far as their names could be read):
+    they are neither changed nor pruned. `unit_set_known` is False when some file could
+    not be read well enough to know which units it holds: then nothing is pruned at all.
+    `templates` are the user's template files, found before the shipped ones.
+    """
+
+    revision: SourceRevision
+    fleet: Fleet
+    units: tuple[Unit, ...]
+    findings: tuple[Finding, ...] = ()
+    broken: tuple[UnitRef, ...] = ()
+    unit_set_known: bool = True
+    templates: tuple[Blob, ...] = ()
+    allow_delete: tuple[str, ...] = ()
+    """Arguments of `Stoker-Allow-Delete:` trailers of the commit: unit refs or `all`."""
+
+    def unit(self, ref: UnitRef) -> Unit | None:
+        """The unit of that name, if the files have one."""
+        return next((unit for unit in self.units if unit.ref == ref), None)

@@ -1,0 +1,187 @@
+"""Observed state at one instant, made by observe and read by decide and report.
+
+What could not be read is absent and named in `unknown`; it is never empty or zero.
+Times are integer milliseconds since the epoch. Collections are sorted by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from stoker.model.refs import UnitRef
+from stoker.model.shape import Resources
+
+__all__ = [
+    "DrainState",
+    "LivePlacement",
+    "Node",
+    "Notice",
+    "Replica",
+    "ReplicaPhase",
+    "ServiceState",
+    "Snapshot",
+    "Taint",
+    "WeightCopy",
+]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Taint:
+    """A node taint."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WeightCopy:
+    """Weights that a node holds. Only a `complete` copy of the right revision is warm."""
+
+    uri: str
+    revision: str
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The node will go away. `deadline_ms` is None where the cloud names none."""
+
+    kind: str
+    at_ms: int
+    deadline_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node. `used` sums the requests of every pod bound to it, terminating ones too.
+
+    `gpu_unknown` says why its GPUs cannot be counted (DRA, MIG names, no device
+    plugin yet); empty means they can. `images` are references and digests it holds.
+    """
+
+    name: str
+    uid: str
+    labels: tuple[tuple[str, str], ...] = ()
+    taints: tuple[Taint, ...] = ()
+    ready: bool = True
+    cordoned: bool = False
+    allocatable: Resources = field(default_factory=Resources)
+    used: Resources = field(default_factory=Resources)
+    gpu_unknown: str = ""
+    images: tuple[str, ...] = ()
+    weights: tuple[WeightCopy, ...] = ()
+    notice: Notice | None = None
+
+    @property
+    def zone(self) -> str:
+        """The node's zone label, or empty."""
+        return dict(self.labels).get("topology.kubernetes.io/zone", "")
+
+
+class ReplicaPhase(StrEnum):
+    """Where a replica is on its way to Ready. Stuck counts as no capacity."""
+
+    PENDING = "Pending"
+    NODE_PROVISIONING = "NodeProvisioning"
+    IMAGE_PULL = "ImagePull"
+    STARTING = "Starting"
+    READY = "Ready"
+    STUCK = "Stuck"
+    TERMINATING = "Terminating"
+
+    @property
+    def warming(self) -> bool:
+        """Capacity bought that cannot serve yet."""
+        return self in {
+            ReplicaPhase.PENDING,
+            ReplicaPhase.NODE_PROVISIONING,
+            ReplicaPhase.IMAGE_PULL,
+            ReplicaPhase.STARTING,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DrainState:
+    """How far a leaving replica is, all of it read from the pod.
+
+    `since_ms` is when its traffic label was taken off (our annotation); `in_flight` is
+    running plus waiting requests, None when the engine did not answer (counts as busy).
+    """
+
+    since_ms: int
+    in_flight: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One pod of a service."""
+
+    name: str
+    uid: str
+    node: str
+    phase: ReplicaPhase
+    since_ms: int
+    created_ms: int
+    restarts: int = 0
+    reason: str = ""
+    traffic: bool = True
+    drain: DrainState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LivePlacement:
+    """One live Deployment of a service, with its pods sorted by name.
+
+    In mode Nodes `node` and `node_uid` are the decided place; in mode Scheduler both
+    are empty. `replicas` is spec.replicas. `externally_scaled` names whoever else owns
+    the count (`HorizontalPodAutoscaler/x`), empty for nobody.
+    """
+
+    name: str
+    uid: str
+    rev: str
+    node: str
+    node_uid: str
+    replicas: int
+    pods: tuple[Replica, ...] = ()
+    terminating: bool = False
+    externally_scaled: str = ""
+
+    @property
+    def ready(self) -> int:
+        """Ready pods that still take traffic."""
+        return sum(1 for pod in self.pods if pod.phase is ReplicaPhase.READY and pod.traffic)
+
+    @property
+    def warming(self) -> int:
+        """Pods on their way."""
+        return sum(1 for pod in self.pods if pod.phase.warming)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceState:
+    """What stands of one ModelService, sorted by Deployment name."""
+
+    ref: UnitRef
+    placements: tuple[LivePlacement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The cluster as decide sees it.
+
+    `unknown` maps what could not be read (`nodes`, `pods`, `deployments/llm`, …) to
+    why. A service is absent from `services` when nothing of it stands.
+    """
+
+    taken_at_ms: int
+    cluster_uid: str
+    nodes: tuple[Node, ...] = ()
+    services: tuple[ServiceState, ...] = ()
+    unknown: tuple[tuple[str, str], ...] = ()
+
+    def service(self, ref: UnitRef) -> ServiceState:
+        """What stands of that service; an empty state when nothing does."""
+        return next((s for s in self.services if s.ref == ref), ServiceState(ref))

@@ -1,0 +1,21 @@
+"""Milliseconds since the epoch to and from RFC 3339 text; pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+__all__ = ["rfc3339", "to_milliseconds"]
+
+
+def rfc3339(milliseconds: int) -> str:
+    """`2026-11-29T03:05:02Z`: whole seconds, UTC."""
+    return datetime.fromtimestamp(milliseconds // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def to_milliseconds(text: str) -> int:
+    """Read an RFC 3339 time with or without fraction; raises ValueError on anything else."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        message = f"{text!r} has no time zone"
+        raise ValueError(message)
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,1 @@
+"""Pure Kubernetes knowledge that stages share: names, canonical form, ownership, health."""

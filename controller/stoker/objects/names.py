@@ -1,0 +1,113 @@
+"""Every name that Stoker stamps on objects: manager, labels, annotations, owner marks."""
+
+from __future__ import annotations
+
+import hashlib
+
+from stoker.model.refs import ObjectRef, UnitRef
+
+__all__ = [
+    "ADDRESS",
+    "API_VERSION",
+    "DRAINING_SINCE",
+    "FLEET_LABEL",
+    "GROUP",
+    "MANAGED_BY",
+    "MODEL_REVISION_LABEL",
+    "NODE",
+    "NODE_UID",
+    "OWNER",
+    "PLACEMENT_LABEL",
+    "REV",
+    "SERVICE_LABEL",
+    "SOURCE",
+    "TRAFFIC_LABEL",
+    "VERSION",
+    "deployment_name",
+    "fleet_id_of",
+    "manager_of",
+    "owner_mark",
+    "placement_label",
+    "unit_of_mark",
+]
+
+GROUP = "stoker.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+OWNER = "stoker.dev/owner"
+"""Annotation on every applied object; names the object itself, so a copy is worthless."""
+SOURCE = "stoker.dev/source"
+"""Annotation on workloads: the file the unit stands in (no line: lines move)."""
+NODE = "stoker.dev/node"
+"""Annotation on Deployments of mode Nodes: the decided node's name."""
+NODE_UID = "stoker.dev/node-uid"
+REV = "stoker.dev/rev"
+"""Annotation on Deployments: hash of the neutral pod template they were made from."""
+DRAINING_SINCE = "stoker.dev/draining-since"
+"""Annotation on a pod whose traffic label was taken off: RFC 3339, UTC."""
+ADDRESS = "stoker.dev/address"
+"""Annotation on simulated pods: `127.0.0.1:port` of the engine, since slices refuse loopback."""
+
+FLEET_LABEL = "stoker.dev/fleet"
+SERVICE_LABEL = "stoker.dev/service"
+"""Label on Deployments and pods of a ModelService: its name. With the namespace it is unique."""
+PLACEMENT_LABEL = "stoker.dev/placement"
+"""Label that makes each Deployment's selector unique (siblings would adopt ReplicaSets)."""
+TRAFFIC_LABEL = "stoker.dev/traffic"
+"""Label `true` on pods that the Service selects; taking it off starts a drain."""
+MODEL_REVISION_LABEL = "stoker.dev/model-revision"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+
+MAX_SERVICE_IN_NAME = 40
+
+
+def _hash8(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+
+
+def fleet_id_of(cluster_uid: str, fleet_name: str) -> str:
+    """The id of a fleet that was given none: 8 hex digits of cluster and first name."""
+    return _hash8(cluster_uid, fleet_name)
+
+
+def manager_of(fleet_id: str) -> str:
+    """The field manager of a fleet."""
+    return f"stoker-{fleet_id}"
+
+
+def _unit_part(unit: UnitRef) -> str:
+    return f"{unit.kind}.{unit.namespace}.{unit.name}"
+
+
+def owner_mark(fleet_id: str, unit: UnitRef, ref: ObjectRef) -> str:
+    """`<fleet id>/<Kind.namespace.name of the unit>/<group>/<kind>/<namespace>/<name>`."""
+    return f"{fleet_id}/{_unit_part(unit)}/{ref.group}/{ref.kind}/{ref.namespace}/{ref.name}"
+
+
+def unit_of_mark(mark: str, fleet_id: str, ref: ObjectRef) -> UnitRef | None:
+    """The unit an owner mark names, if the mark is this fleet's and names `ref` itself."""
+    parts = mark.split("/")
+    if len(parts) != 6 or parts[0] != fleet_id:
+        return None
+    if parts[2:] != [ref.group, ref.kind, ref.namespace, ref.name]:
+        return None
+    unit = parts[1].split(".", 2)
+    if len(unit) != 3:
+        return None
+    return UnitRef(kind=unit[0], namespace=unit[1], name=unit[2])
+
+
+def placement_label(service: str, node: str, rev: str) -> str:
+    """Value of PLACEMENT_LABEL. In mode Scheduler node and rev are empty: `any-<hash8>`."""
+    if not node:
+        return f"any-{_hash8(service)}"
+    return f"{_hash8(service, node)}-{rev[:8]}"
+
+
+def deployment_name(service: str, node: str, rev: str) -> str:
+    """Name of the Deployment of (service, node, rev); the service's own name without node."""
+    if not node:
+        return service
+    prefix = service[:MAX_SERVICE_IN_NAME].rstrip("-.")
+    return f"{prefix}-{_hash8(service, node)}-{rev[:8]}"
