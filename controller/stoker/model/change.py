@@ -105,3 +105,7 @@ class ChangeSet:
     units: tuple[UnitChanges, ...] = ()
     prune_hold: str = ""
     """Why nothing is pruned in this pass; empty when pruning is allowed."""
+    forgotten: tuple[tuple[UnitRef, ObjectRef], ...] = ()
+    """Inventory entries that no longer stand for anything: absent for certain, or moved."""
+    proven: tuple[tuple[UnitRef, ObjectRef, str], ...] = ()
+    """Objects whose UID the inventory lacks and that bear our mark and our manager."""

@@ -54,3 +54,10 @@ class LiveView(Protocol):
     def namespace_phase(self, name: str) -> str:
         """`Active`, `Terminating`, `` for absent, `Unknown`."""
         ...
+
+    def scaler(self, ref: ObjectRef) -> str | None:
+        """Who else owns the count of a workload (`HorizontalPodAutoscaler/x`).
+
+        Empty for nobody, None when the autoscalers could not be read.
+        """
+        ...

@@ -148,6 +148,8 @@ class LivePlacement:
     pods: tuple[Replica, ...] = ()
     terminating: bool = False
     externally_scaled: str = ""
+    requests: Resources | None = None
+    """What one pod of its live template asks for; None when that was not read."""
 
     @property
     def ready(self) -> int:

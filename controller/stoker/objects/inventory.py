@@ -1,0 +1,87 @@
+"""The inventory as data: which objects each unit of a fleet has made, and with which UID.
+
+Made and stored by apply.store, read by diff for prune, changed only through the functions
+below. An empty UID is an intent: the object may or may not have been made, and the entry
+proves nothing (design section 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from stoker.model.refs import ObjectRef, UnitRef
+
+__all__ = ["INTENT", "Inventory", "Objects"]
+
+INTENT = ""
+"""The UID of an entry whose object was not yet seen in an answer."""
+
+Objects = Mapping[ObjectRef, str]
+"""Objects of one unit with their UIDs."""
+
+_NOTHING: Objects = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a fleet has made. Treat `entries` as read-only; units without objects are absent.
+
+    `rebuilt` is True when the stored inventory was lost or damaged and these entries come
+    from owner marks: then nothing is pruned in this pass.
+    """
+
+    fleet_id: str
+    fleet_name: str
+    entries: Mapping[UnitRef, Objects] = field(default_factory=dict, hash=False)
+    rebuilt: bool = False
+
+    @property
+    def units(self) -> tuple[UnitRef, ...]:
+        """Every unit that has objects, sorted."""
+        return tuple(sorted(self.entries))
+
+    def objects(self, unit: UnitRef) -> Objects:
+        """Objects of one unit; empty when it has none."""
+        return self.entries.get(unit, _NOTHING)
+
+    def owners(self) -> dict[ObjectRef, tuple[UnitRef, ...]]:
+        """For each object the units that list it, sorted; two while it moves."""
+        found: dict[ObjectRef, tuple[UnitRef, ...]] = {}
+        for unit in self.units:
+            for ref in self.entries[unit]:
+                found[ref] = (*found.get(ref, ()), unit)
+        return found
+
+    def names(self, unit: UnitRef, ref: ObjectRef) -> bool:
+        """Whether the unit lists the object, as an intent or with its UID."""
+        return ref in self.objects(unit)
+
+    def union(self, additions: Iterable[tuple[UnitRef, ObjectRef, str]]) -> Inventory:
+        """Add names. A UID replaces an intent or another UID; an intent replaces nothing."""
+        entries = {unit: dict(objects) for unit, objects in self.entries.items()}
+        for unit, ref, uid in additions:
+            objects = entries.setdefault(unit, {})
+            if uid or ref not in objects:
+                objects[ref] = uid
+        return replace(self, entries=entries)
+
+    def without(self, removals: Iterable[tuple[UnitRef, ObjectRef]]) -> Inventory:
+        """Drop names; names that are not there are no error."""
+        entries = {unit: dict(objects) for unit, objects in self.entries.items()}
+        for unit, ref in removals:
+            objects = entries.get(unit)
+            if objects is not None:
+                objects.pop(ref, None)
+                if not objects:
+                    del entries[unit]
+        return replace(self, entries=entries)
+
+    def adds_names(self, older: Inventory) -> bool:
+        """Whether any unit lists an object here that it does not list in `older`."""
+        return any(
+            ref not in older.objects(unit)
+            for unit, objects in self.entries.items()
+            for ref in objects
+        )
