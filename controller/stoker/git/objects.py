@@ -1,0 +1,124 @@
+"""Reads commits of one git folder, bare or not: trees, files, messages; never a work tree.
+
+Under GitRepo (its mirror) and LocalRepo (a person's clone).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+
+from stoker.errors import Retryable, Stalled
+from stoker.git.batch import BatchReader
+from stoker.git.command import Git
+from stoker.git.refs import is_commit
+from stoker.git.trouble import error_of
+from stoker.model.fleet import Blob
+
+__all__ = ["MAX_BLOB_BYTES", "ObjectStore"]
+
+MAX_BLOB_BYTES = 5 * 2**20
+"""No manifest comes near; the API server refuses objects over about 1.5 MiB."""
+MAX_COMMIT_BYTES = 2**20
+MAX_PATH_CHARACTERS = 4096
+KEPT_TREES = 4
+
+REGULAR = (b"100644", b"100755", b"100664")
+
+
+class ObjectStore:
+    """The objects of one git folder, read through one long-lived child."""
+
+    def __init__(self, git: Git, git_dir: Path) -> None:
+        self._git = git
+        self.git_dir = git_dir
+        self._reader = BatchReader(git, git_dir)
+        self._trees: OrderedDict[str, tuple[Blob, ...]] = OrderedDict()
+
+    def close(self) -> None:
+        """End the child process."""
+        self._reader.close()
+
+    def commit_of(self, revision: str) -> str:
+        """The commit that a revision of this folder leads to, empty when there is none."""
+        answer = self._git.run(
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            f"{revision}^{{commit}}",
+            git_dir=self.git_dir,
+        )
+        found = answer.out.decode("ascii", "replace").strip()
+        return found if answer.ok and is_commit(found) else ""
+
+    def oid_of(self, ref: str) -> str:
+        """What a full ref holds (a tag object as it is), empty when there is no such ref."""
+        answer = self._git.run(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", ref, git_dir=self.git_dir
+        )
+        found = answer.out.decode("ascii", "replace").strip()
+        return found if answer.ok and is_commit(found) else ""
+
+    def tree(self, commit: str) -> tuple[Blob, ...]:
+        """Every regular file of a commit, sorted by path; links and submodules are left out.
+
+        Bytes of a path that are no UTF-8 are shown as escapes. Raises Retryable
+        `mirror-corrupt` when the tree cannot be read.
+        """
+        kept = self._trees.get(commit)
+        if kept is not None:
+            return kept
+        if not is_commit(commit):
+            raise Stalled(f"{commit[:64]!r} is not a commit id", code="ref-not-found")
+        answer = self._git.run(
+            "ls-tree", "-r", "-z", "--full-tree", "--end-of-options", commit, git_dir=self.git_dir
+        )
+        if not answer.ok:
+            raise Retryable(
+                f"the files of commit {commit[:12]} cannot be listed", code="mirror-corrupt"
+            ) from error_of("reading", answer.errors, shown=str(self.git_dir.name))
+        blobs = _blobs_of(answer.out)
+        self._trees[commit] = blobs
+        while len(self._trees) > KEPT_TREES:
+            self._trees.popitem(last=False)
+        return blobs
+
+    def read(self, blobs: tuple[Blob, ...], limit_bytes: int = MAX_BLOB_BYTES) -> tuple[bytes, ...]:
+        """Contents in the same order; raises Stalled `file-too-large` naming the path."""
+        if not all(is_commit(blob.oid) for blob in blobs):
+            raise Stalled("a file without an object id was asked for", code="file-missing")
+        try:
+            found = self._reader.read([blob.oid for blob in blobs], limit_bytes=limit_bytes)
+        except Stalled as error:
+            oid, _, rest = error.message.partition(" ")
+            path = next((blob.path for blob in blobs if blob.oid == oid), oid)
+            raise Stalled(f"{path} {rest}", code=error.code) from None
+        return tuple(content for _, content in found)
+
+    def message(self, commit: str) -> str:
+        """The commit message, without header."""
+        if not is_commit(commit):
+            raise Stalled(f"{commit[:64]!r} is not a commit id", code="ref-not-found")
+        ((kind, content),) = self._reader.read([commit], limit_bytes=MAX_COMMIT_BYTES)
+        if kind != "commit":
+            raise Stalled(f"{commit[:12]} is a {kind}, not a commit", code="ref-not-found")
+        return content.partition(b"\n\n")[2].decode("utf-8", "replace")
+
+    def forget(self) -> None:
+        """Drop the child and every kept tree: the folder was replaced."""
+        self._reader.close()
+        self._trees.clear()
+
+
+def _blobs_of(listing: bytes) -> tuple[Blob, ...]:
+    blobs: list[Blob] = []
+    for entry in listing.split(b"\0"):
+        if entry[:6] not in REGULAR:
+            continue
+        head, _, path = entry.partition(b"\t")
+        if len(path) > MAX_PATH_CHARACTERS:
+            continue
+        blobs.append(Blob(path.decode("utf-8", "backslashreplace"), head[12:].decode("ascii")))
+    blobs.sort()
+    return tuple(blobs)

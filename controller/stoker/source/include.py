@@ -1,0 +1,116 @@
+"""Finds files by patterns: `/models/*.yaml`, `*.yaml`, `**/bundle.yaml`.
+
+Patterns are relative to the folder of the file they stand in, a leading `/` is the
+repository root. `*` and `?` stay within one folder and never match a leading dot, `**`
+crosses folders. Links and submodules are never found: the tree leaves them out.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import lru_cache
+
+from stoker.model.fleet import Blob
+
+__all__ = ["FileIndex", "resolve_path"]
+
+_WILD = re.compile(r"[*?\[]")
+
+
+def resolve_path(pattern: str, folder: str) -> str | None:
+    """The pattern (or path) from the repository root; None when it leads out of it."""
+    joined = pattern[1:] if pattern.startswith("/") else posixpath.join(folder, pattern)
+    normal = posixpath.normpath(joined.lstrip("/"))
+    if normal == ".." or normal.startswith("../"):
+        return None
+    return "" if normal == "." else normal
+
+
+class FileIndex:
+    """The files of one commit, for many look-ups."""
+
+    def __init__(self, tree: Sequence[Blob]) -> None:
+        self._blobs = {blob.path: blob for blob in tree}
+        self._paths = sorted(self._blobs)
+        folders: dict[str, list[str]] = {}
+        for path in self._paths:
+            folders.setdefault(path.rpartition("/")[0], []).append(path)
+        self._folders = folders
+
+    def get(self, path: str) -> Blob | None:
+        """The file at that path from the repository root."""
+        return self._blobs.get(path)
+
+    def paths(self) -> tuple[str, ...]:
+        """Every path, sorted."""
+        return tuple(self._paths)
+
+    def matching(self, pattern: str) -> tuple[Blob, ...]:
+        """Files that a pattern from the root matches, sorted by path."""
+        if not _WILD.search(pattern):
+            blob = self._blobs.get(pattern)
+            return (blob,) if blob is not None else ()
+        folder, _, _ = pattern.rpartition("/")
+        candidates: Sequence[str]
+        if not _WILD.search(folder) and not pattern.endswith("**"):
+            candidates = self._folders.get(folder, ())
+        else:
+            fixed = pattern[: _first_wild(pattern)].rpartition("/")[0]
+            candidates = self._below(fixed)
+        expression = _expression(pattern)
+        return tuple(self._blobs[path] for path in candidates if expression.fullmatch(path))
+
+    def under(self, folder: str) -> tuple[Blob, ...]:
+        """Every file below a folder (empty: all), sorted by path."""
+        return tuple(self._blobs[path] for path in self._below(folder))
+
+    def _below(self, folder: str) -> Sequence[str]:
+        if not folder:
+            return self._paths
+        start = bisect_left(self._paths, f"{folder}/")
+        end = bisect_left(self._paths, f"{folder}0")
+        return self._paths[start:end]
+
+
+def _first_wild(pattern: str) -> int:
+    found = _WILD.search(pattern)
+    return found.start() if found else len(pattern)
+
+
+@lru_cache(maxsize=4096)
+def _expression(pattern: str) -> re.Pattern[str]:
+    """The pattern as a regular expression over a whole path."""
+    segments = pattern.split("/")
+    text = ""
+    for index, segment in enumerate(segments):
+        last = index == len(segments) - 1
+        if segment == "**":
+            text += r"(?:(?!\.)[^/]+/)*" + (r"(?!\.)[^/]+" if last else "")
+        else:
+            text += _segment(segment) + ("" if last else "/")
+    return re.compile(text)
+
+
+def _segment(segment: str) -> str:
+    text = r"(?!\.)" if segment[:1] in {"*", "?", "["} else ""
+    position = 0
+    while position < len(segment):
+        letter = segment[position]
+        end = segment.find("]", position + 2) if letter == "[" else -1
+        if letter == "*":
+            text += "[^/]*"
+        elif letter == "?":
+            text += "[^/]"
+        elif end > 0:
+            inner = segment[position + 1 : end]
+            negated = inner[0] in "!^"
+            body = re.sub(r"([\\\[\]^&~|])", r"\\\1", inner[1:] if negated else inner)
+            text += f"[{'^/' if negated else ''}{body}]"
+            position = end
+        else:
+            text += re.escape(letter)
+        position += 1
+    return text

@@ -1,0 +1,85 @@
+"""Every reason code of source and git, each with one line for people.
+
+The published, closed list: `stoker explain CODE` and docs/reasons.md print it. A test finds
+each code that the two folders use in it, and nothing else.
+"""
+
+from __future__ import annotations
+
+__all__ = ["REASONS"]
+
+_FILES = {
+    "ambiguous-scalar": "Readers of YAML disagree on this unquoted text; put it in quotes.",
+    "conflict-marker": "The file holds an unresolved merge conflict.",
+    "duplicate-key": "A map gives the same key twice; readers would keep different ones.",
+    "file-changed": "A file changed while the folder was read; run the command again.",
+    "file-missing": "A file that was listed has no content to read.",
+    "file-too-large": "The file is over the limit: 1 MiB for fleet and unit files, 5 MiB for others.",
+    "fleet-file-missing": "The Fleet file is not at that path of the commit.",
+    "include-no-match": "A pattern of spec.include matches no file; nothing is pruned meanwhile.",
+    "invalid-encoding": "The file is not plain UTF-8 text.",
+    "invalid-yaml": "The file is no YAML that can be read.",
+    "lfs-pointer": "The file is a Git LFS pointer, not the content; LFS is not supported.",
+    "merge-key": "YAML merge keys (<<) are not allowed in fleet files.",
+    "multiple-documents": "The Fleet file must hold exactly one document.",
+    "no-units": "The included files hold no unit at all; nothing is pruned meanwhile.",
+    "path-outside-repository": "A path leads out of the repository.",
+    "templates-no-match": "A folder of spec.templates holds no file.",
+    "yaml-tag": "YAML tags are not allowed in fleet files.",
+    "yaml-too-deep": "The file is nested more than 100 levels deep.",
+    "yaml-too-large": "The file holds more than 100,000 values after aliases are expanded.",
+}
+
+_FIELDS = {
+    "field-missing": "A required field is absent.",
+    "invalid-duration": "Not a duration as Gateway API spells them: 90s, 10m, 1h30m.",
+    "invalid-name": "Names are DNS labels: a-z, 0-9 and -, at most 63 characters.",
+    "invalid-quantity": "Not a Kubernetes quantity: 500m, 4, 16Gi.",
+    "invalid-type": "The value has another type than the field takes.",
+    "invalid-value": "The value is outside what the field takes.",
+    "not-implemented-yet": "The design has this field, this version does not obey it yet.",
+    "unknown-field": "No such field.",
+}
+
+_UNITS = {
+    "bundle-render": "A Bundle renders exactly one of manifests and jinja.",
+    "duplicate-pool": "Two pools have one name, or a service names a pool twice.",
+    "duplicate-unit": "Two files define one unit; neither is applied until one is gone.",
+    "invalid-model-revision": "An hf:// model needs the commit of its weights: 40 hex digits.",
+    "invalid-model-uri": "model.uri needs a scheme, as in hf://organisation/name.",
+    "manifest-no-match": "A pattern of a Bundle matches no file.",
+    "namespace-missing": "The unit names no namespace, and the Fleet has no default.",
+    "parallelism-mismatch": "tensor times pipeline must be gpu.count.",
+    "pools-missing": "Mode Nodes needs a pool, and the Fleet has none.",
+    "replicas-and-scaling": "replicas and scaling exclude each other.",
+    "status-branch-is-source": "Status must not be committed to the branch that is read.",
+    "unit-patch-no-match": "A patch of spec.unitPatches matches no unit.",
+    "unknown-pool": "The Fleet has no pool of that name.",
+    "wrong-api-version": "The only apiVersion is stoker.dev/v1alpha1.",
+    "wrong-kind": "The kind does not belong in this file.",
+}
+
+_GIT = {
+    "bug": "Stoker itself is at fault; please report it.",
+    "disk-full": "The disk that holds the local mirror is full.",
+    "git-missing": "The git program is not installed.",
+    "git-not-started": "The operating system could not start git just now.",
+    "mirror-busy": "Another process writes to the local mirror.",
+    "mirror-corrupt": "The local mirror is damaged; the next fetch rebuilds it.",
+    "push-race-lost": "Others pushed to the branch each time we tried; tried again later.",
+    "read-only": "This repository is only read.",
+    "ref-ambiguous": "A branch and a tag have that name and differ; write the full ref.",
+    "ref-invalid": "Git does not allow that as the name of a ref.",
+    "ref-not-found": "The repository has no such branch, tag or commit.",
+    "repository-denied": "The server refuses our credentials.",
+    "repository-empty": "The repository has no commit yet.",
+    "repository-host-key-unknown": "The ssh server's host key is not among the known ones.",
+    "repository-not-found": "The server has no such repository, or hides it from us.",
+    "repository-redirected": "The server redirects; write the final address.",
+    "repository-unreachable": "The server did not answer, or not in time.",
+    "repository-unsafe": "The server sent objects that fail git's own checks.",
+    "repository-url-refused": "The address has a scheme or characters that are not allowed.",
+}
+
+REASONS: dict[str, str] = dict(sorted((_FILES | _FIELDS | _UNITS | _GIT).items()))
+"""Code to explanation, sorted by code."""

@@ -1,0 +1,191 @@
+"""Fields of the design that the code does not obey yet: one table, refused, never ignored.
+
+A person who writes `changeWindows` and sees it accepted believes it. So each such field is
+answered with `not-implemented-yet`, distinct from a misspelt one. Called on the raw values
+of every document, before its schema is checked; what is refused is taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from stoker.source.places import Field
+
+__all__ = [
+    "REFUSED_FIELDS",
+    "REFUSED_KINDS",
+    "REFUSED_VALUES",
+    "Refusal",
+    "refused_names",
+    "take_out_refused",
+]
+
+REFUSED_KINDS = ("ScalePolicy",)
+
+_EVERY_UNIT = (
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.dependsOn",
+    "spec.retryInterval",
+    "spec.suspend",
+    "spec.timeout",
+)
+
+REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
+    "Fleet": (
+        *_EVERY_UNIT,
+        "spec.changeWindows",
+        "spec.disruption",
+        "spec.ignore",
+        "spec.metricSources",
+        "spec.policies",
+    ),
+    "ModelService": (
+        *_EVERY_UNIT,
+        "spec.adopt",
+        "spec.cache.maxSize",
+        "spec.cache.prefetch",
+        "spec.disruption.onNotice",
+        "spec.expose.inferencePool",
+        "spec.placement.order",
+        "spec.placement.pools[].base",
+        "spec.placement.spot",
+        "spec.placement.topologySpread",
+        "spec.priority",
+        "spec.render.helm",
+        "spec.render.kustomize",
+        "spec.render.manifests",
+        "spec.render.overlays",
+        "spec.render.patches",
+        "spec.scaling.algorithm",
+        "spec.scaling.blindFor",
+        "spec.scaling.capacity",
+        "spec.scaling.drainWindow",
+        "spec.scaling.headroomPercent",
+        "spec.scaling.interval",
+        "spec.scaling.load",
+        "spec.scaling.maxReplicas",
+        "spec.scaling.metrics",
+        "spec.scaling.minReplicas",
+        "spec.scaling.scaleDown",
+        "spec.scaling.scaleToZero",
+        "spec.scaling.scheduled",
+        "spec.scaling.slo",
+        "spec.update",
+    ),
+    "Bundle": (
+        *_EVERY_UNIT,
+        "spec.render.helm",
+        "spec.render.kustomize",
+        "spec.render.overlays",
+        "spec.render.patches",
+    ),
+}
+"""By kind; `[]` stands for every item of a list."""
+
+REFUSED_VALUES: dict[str, dict[str, tuple[str, ...]]] = {
+    "ModelService": {
+        "spec.cache.type": ("Image", "Stream"),
+        "spec.placement.whenFull": ("Unpinned",),
+        "spec.scaling.mode": ("Stoker",),
+    },
+}
+"""Values of fields that are obeyed otherwise. parallelism.nodes above 1 is refused beside."""
+
+
+Rule: TypeAlias = Callable[[str, Any], str]
+"""Name and value of a field to why it is refused; empty when it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One refused field or value."""
+
+    field: Field
+    message: str
+
+
+def take_out_refused(kind: str, value: dict[str, Any]) -> tuple[dict[str, Any], list[Refusal]]:
+    """The document without what is refused, and each refusal, in the order of the table.
+
+    The given value is left as it is; unchanged parts are shared.
+    """
+    refusals: list[Refusal] = []
+    for pattern in REFUSED_FIELDS.get(kind, ()):
+        value = _without(value, pattern.split("."), (), refusals, _always)
+    for pattern, names in REFUSED_VALUES.get(kind, {}).items():
+        value = _without(value, pattern.split("."), (), refusals, partial(_named, names))
+    if kind == "ModelService":
+        value = _without(value, ["spec", "parallelism", "nodes"], (), refusals, _above_one)
+        value = _without_unsaid_mode(value, refusals)
+    return value, refusals
+
+
+def refused_names(kind: str, parent: Field) -> tuple[str, ...]:
+    """Names of refused fields directly below a field, for suggestions."""
+    prefix = ".".join(part for part in parent if isinstance(part, str))
+    found = []
+    for pattern in REFUSED_FIELDS.get(kind, ()):
+        above, _, name = pattern.replace("[]", "").rpartition(".")
+        if above == prefix:
+            found.append(name)
+    return tuple(found)
+
+
+def _without(
+    value: dict[str, Any], pattern: list[str], at: Field, refusals: list[Refusal], why: Rule
+) -> dict[str, Any]:
+    """The map without the field that the pattern leads to, where the rule refuses it."""
+    name = pattern[0].removesuffix("[]")
+    if name not in value:
+        return value
+    inner, here = value[name], (*at, name)
+    if len(pattern) == 1:
+        message = why(name, inner)
+        if not message:
+            return value
+        refusals.append(Refusal(here, message))
+        return {key: item for key, item in value.items() if key != name}
+    if pattern[0].endswith("[]"):
+        if not isinstance(inner, list):
+            return value
+        items = [
+            _without(item, pattern[1:], (*here, index), refusals, why)
+            if isinstance(item, dict)
+            else item
+            for index, item in enumerate(inner)
+        ]
+        return {**value, name: items}
+    if not isinstance(inner, dict):
+        return value
+    return {**value, name: _without(inner, pattern[1:], here, refusals, why)}
+
+
+def _always(name: str, value: Any) -> str:
+    del value
+    return f"{name} is not implemented yet"
+
+
+def _named(names: tuple[str, ...], name: str, value: Any) -> str:
+    return f"{name} {value} is not implemented yet" if value in names else ""
+
+
+def _above_one(name: str, value: Any) -> str:
+    above = isinstance(value, int) and not isinstance(value, bool) and value > 1
+    return f"{name} above 1 is not implemented yet" if above else ""
+
+
+def _without_unsaid_mode(value: dict[str, Any], refusals: list[Refusal]) -> dict[str, Any]:
+    """Refuse a scaling block that names no mode: its default, Stoker, is not there yet."""
+    spec = value.get("spec")
+    if not isinstance(spec, dict) or not isinstance(spec.get("scaling"), dict):
+        return value
+    if spec["scaling"].get("mode") is not None:
+        return value
+    if not any(refusal.field == ("spec", "scaling", "mode") for refusal in refusals):
+        message = "scaling.mode Stoker (the default) is not implemented yet; External is"
+        refusals.append(Refusal(("spec", "scaling"), message))
+    return {**value, "spec": {key: item for key, item in spec.items() if key != "scaling"}}

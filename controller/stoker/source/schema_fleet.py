@@ -1,0 +1,255 @@
+"""The Fleet file: its schema, and its conversion into model.fleet.Fleet.
+
+Fields of the design that are not obeyed yet are not here; refused.py names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from stoker.errors import SourceLocation, Stalled
+from stoker.git.refs import check_ref
+from stoker.model.fleet import (
+    CapacityType,
+    DeletionPolicy,
+    Fleet,
+    FleetMode,
+    MaxUnits,
+    Pin,
+    Pool,
+    PruneMode,
+    PruneSettings,
+    Requirement,
+    SnapshotDetail,
+    StatusSettings,
+)
+from stoker.source.places import Field as FieldPath
+from stoker.source.schema import ApiVersion, Duration, LabelName, Line, Percentage, Strict
+
+__all__ = ["FleetFile", "fleet_from_file", "fleet_problems"]
+
+_PRICE = r"^[0-9]+(\.[0-9]+)?$"
+
+
+class FleetMetadata(Strict):
+    """Name of the fleet."""
+
+    name: LabelName
+    """Name of the fleet; part of its status branch."""
+
+
+class ClusterBlock(Strict):
+    """Which cluster this fleet is for."""
+
+    uid: Annotated[Line, Field(max_length=128)]
+    """UID of namespace kube-system; checked before anything else is done."""
+
+
+class ExpressionBlock(Strict):
+    """One requirement on a node label."""
+
+    key: Line
+    """Label key."""
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    """How `values` are compared."""
+    values: list[str] = Field(default_factory=list)
+    """Values for In and NotIn; empty for the others."""
+
+
+class NodeSelectorBlock(Strict):
+    """Which nodes belong to a pool; all labels and expressions must match."""
+
+    match_labels: dict[str, str] = Field(default_factory=dict)
+    """Labels and their values."""
+    match_expressions: list[ExpressionBlock] = Field(default_factory=list)
+    """Requirements on labels."""
+
+
+class PoolBlock(Strict):
+    """A class of nodes."""
+
+    name: LabelName
+    """Name that services use in `placement.pools`."""
+    node_selector: NodeSelectorBlock = Field(default_factory=NodeSelectorBlock)
+    """Which nodes belong to the pool; without it all do."""
+    capacity_type: Literal["OnDemand", "Spot"] = "OnDemand"
+    """What the nodes are: Spot nodes may be taken back at any time."""
+    price_per_gpu_hour: Annotated[str | None, Field(alias="pricePerGPUHour", pattern=_PRICE)] = None
+    """Price of one GPU for an hour, as text: "0.80"."""
+    pin: Literal["Preferred", "Required"] = "Preferred"
+    """Whether a replica may also start on another node of the pool (Preferred) or not."""
+
+
+class PruneBlock(Strict):
+    """How objects that left Git are deleted."""
+
+    mode: Literal["Auto", "Confirm", "Never"] = "Auto"
+    """Auto deletes up to `maxUnits`, Confirm waits for a commit trailer, Never keeps."""
+    max_units: Percentage = (None, 10)
+    """Most units deleted at once: a count, or a percentage rounded up, at least 1."""
+
+
+class StatusBlock(Strict):
+    """Status that goes back to Git."""
+
+    branch: str = ""
+    """Branch; without it stoker-status/<fleet>."""
+    flush_interval: Duration = 60_000
+    """How long changes are collected before a status commit."""
+    heartbeat: Duration = 3_600_000
+    """A status commit at least this often, so that silence means dead."""
+    snapshot: Literal["Full", "Hashed", "None"] = "Full"
+    """How much of the cluster the data ref records."""
+
+
+class DefaultsBlock(Strict):
+    """What units need not repeat."""
+
+    namespace: LabelName | None = None
+    """Namespace of units that name none."""
+    model_service: dict[str, Any] = Field(default_factory=dict)
+    """Merged under the spec of each ModelService; the service wins."""
+
+
+class PatchTargetBlock(Strict):
+    """Which units a patch changes."""
+
+    kind: Literal["ModelService", "Bundle"]
+    """Kind of the unit."""
+    name: LabelName
+    """Name of the unit."""
+    namespace: LabelName | None = None
+    """Namespace of the unit; without it any."""
+
+
+class PatchBlock(Strict):
+    """A merge patch on a unit."""
+
+    spec: dict[str, Any]
+    """Merged over the unit's spec; null deletes a field."""
+
+
+class UnitPatchBlock(Strict):
+    """One change to units of this fleet, so that fleets can share unit files."""
+
+    target: PatchTargetBlock
+    """Which units."""
+    patch: PatchBlock
+    """What changes."""
+
+
+class FleetSpec(Strict):
+    """What the fleet is."""
+
+    cluster: ClusterBlock
+    """Which cluster this fleet is for."""
+    mode: Literal["Observe", "Correct"] = "Observe"
+    """Observe computes and reports, Correct also changes the cluster."""
+    include: Annotated[list[Line], Field(min_length=1)]
+    """Unit files: patterns relative to this file; a leading / is the repository root."""
+    defaults: DefaultsBlock = Field(default_factory=DefaultsBlock)
+    """What units need not repeat."""
+    unit_patches: list[UnitPatchBlock] = Field(default_factory=list)
+    """Changes to single units, in order; one that matches no unit is an error."""
+    pools: list[PoolBlock] = Field(default_factory=list)
+    """Classes of nodes."""
+    prune: PruneBlock = Field(default_factory=PruneBlock)
+    """How objects that left Git are deleted."""
+    templates: list[Line] = Field(default_factory=list)
+    """Folders with own templates, relative to this file; found before the shipped ones."""
+    status: StatusBlock = Field(default_factory=StatusBlock)
+    """Status that goes back to Git."""
+    deletion_policy: Literal["Orphan", "Delete"] = "Orphan"
+    """What happens to workloads when the fleet itself is removed."""
+
+
+class FleetFile(Strict):
+    """A fleet: one cluster, its pools, and which units run there."""
+
+    api_version: ApiVersion
+    """Always stoker.dev/v1alpha1."""
+    kind: Literal["Fleet"]
+    """Always Fleet."""
+    metadata: FleetMetadata
+    """Name of the fleet."""
+    spec: FleetSpec
+    """What the fleet is."""
+
+
+def fleet_from_file(
+    file: FleetFile, location: SourceLocation, template_folders: tuple[str, ...]
+) -> Fleet:
+    """The Fleet of a file without problems. `template_folders` count from the root."""
+    spec = file.spec
+    branch = spec.status.branch.removeprefix("refs/heads/")
+    count, percent = spec.prune.max_units
+    return Fleet(
+        name=file.metadata.name,
+        cluster_uid=spec.cluster.uid,
+        mode=FleetMode(spec.mode),
+        location=location,
+        pools=tuple(_pool(block) for block in spec.pools),
+        prune=PruneSettings(PruneMode(spec.prune.mode), MaxUnits(count, percent)),
+        status=StatusSettings(
+            branch=branch,
+            flush_interval_ms=spec.status.flush_interval,
+            heartbeat_ms=spec.status.heartbeat,
+            snapshot=SnapshotDetail(spec.status.snapshot),
+        ),
+        template_paths=template_folders,
+        deletion_policy=DeletionPolicy(spec.deletion_policy),
+    )
+
+
+def fleet_problems(file: FleetFile, tracked_ref: str) -> Iterator[tuple[FieldPath, str, str, str]]:
+    """What single fields cannot show: field, code, message and hint of each problem.
+
+    `tracked_ref` is the branch the fleet is read from: status must go elsewhere.
+    """
+    seen: set[str] = set()
+    for index, pool in enumerate(file.spec.pools):
+        at: FieldPath = ("spec", "pools", index)
+        if pool.name in seen:
+            yield (*at, "name"), "duplicate-pool", f"two pools are named {pool.name!r}", ""
+        seen.add(pool.name)
+        for number, expression in enumerate(pool.node_selector.match_expressions):
+            listing = expression.operator in {"In", "NotIn"}
+            if listing != bool(expression.values):
+                where = (*at, "nodeSelector", "matchExpressions", number)
+                need = "at least one value" if listing else "no values"
+                yield where, "invalid-value", f"{expression.operator} takes {need}", ""
+    branch = file.spec.status.branch.removeprefix("refs/heads/")
+    where = ("spec", "status", "branch")
+    if branch:
+        try:
+            check_ref(branch)
+        except Stalled as error:
+            yield where, error.code, error.message, ""
+    effective = branch or f"stoker-status/{file.metadata.name}"
+    if effective == tracked_ref.removeprefix("refs/heads/"):
+        message = "status would be committed to the branch that the fleet is read from"
+        yield where, "status-branch-is-source", message, "name another branch"
+    for name in ("flushInterval", "heartbeat"):
+        value = getattr(file.spec.status, "heartbeat" if name == "heartbeat" else "flush_interval")
+        if value < 1000:
+            yield ("spec", "status", name), "invalid-value", "must be at least 1s", ""
+
+
+def _pool(block: PoolBlock) -> Pool:
+    selector = block.node_selector
+    return Pool(
+        name=block.name,
+        match_labels=tuple(sorted(selector.match_labels.items())),
+        match_expressions=tuple(
+            sorted(
+                Requirement(e.key, e.operator, tuple(sorted(e.values)))
+                for e in selector.match_expressions
+            )
+        ),
+        capacity_type=CapacityType(block.capacity_type),
+        price_per_gpu_hour=block.price_per_gpu_hour,
+        pin=Pin(block.pin),
+    )

@@ -1,0 +1,254 @@
+"""The ModelService file: its schema. service.py converts it and checks across fields.
+
+Fields of the design that are not obeyed yet are not here; refused.py names them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from stoker.source.schema import (
+    ApiVersion,
+    Cpu,
+    Duration,
+    LabelName,
+    Line,
+    SizeBytes,
+    SizeText,
+    Strict,
+    UnitMetadata,
+)
+
+__all__ = ["ModelServiceFile", "ModelServiceSpec"]
+
+_RESOURCE_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+_TEMPLATE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$"
+_ABSOLUTE_PATH = r"^/[^\x00-\x1f]*$"
+_SECRET_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"  # noqa: S105 - a pattern
+_SECRET_KEY = r"^[-._a-zA-Z0-9]+$"  # noqa: S105 - a pattern
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class TokenBlock(Strict):
+    """One key of a Secret in the service's namespace."""
+
+    name: Annotated[str, Field(pattern=_SECRET_NAME, max_length=253)]
+    """Name of the Secret."""
+    key: Annotated[str, Field(pattern=_SECRET_KEY, max_length=253)]
+    """Key in it."""
+
+
+class ModelBlock(Strict):
+    """Which weights are served."""
+
+    uri: str
+    """Where the weights come from, with scheme: hf://organisation/name."""
+    revision: Line
+    """Exact revision of the weights; for hf:// a commit of 40 hex digits."""
+    size: SizeBytes | None = None
+    """Size of the weights; estimates of cold starts use it."""
+    served_names: list[Line] = Field(default_factory=list)
+    """Names that clients ask for; without it the name of the service."""
+    token_secret_ref: TokenBlock | None = None
+    """Token for downloading the weights."""
+
+
+class EngineBlock(Strict):
+    """The inference engine."""
+
+    type: Literal["vllm"] = "vllm"
+    """Which engine."""
+    version: Line | None = None
+    """Version of the engine, as text: "0.28"."""
+    image: Line
+    """Container image, best with a digest."""
+    args: list[str] = Field(default_factory=list)
+    """Further arguments of the engine, each as text."""
+    cuda_graphs: Literal["Skip", "Capture"] = "Skip"
+    """Skip starts faster, Capture serves faster."""
+
+
+class ParallelismBlock(Strict):
+    """How one replica is spread over its GPUs; tensor times pipeline is gpu.count."""
+
+    tensor: Positive | None = None
+    """Tensor parallel size; without it gpu.count divided by `pipeline`."""
+    pipeline: Positive = 1
+    """Pipeline parallel size."""
+    nodes: Annotated[int, Field(ge=1, le=1)] = 1
+    """Nodes of one replica; only 1 yet."""
+
+
+class GpuBlock(Strict):
+    """The GPUs of one replica."""
+
+    count: Positive
+    """How many GPUs one replica takes."""
+    resource_name: Annotated[str, Field(pattern=_RESOURCE_NAME)] = "nvidia.com/gpu"
+    """Extended resource that counts them."""
+    min_memory: SizeBytes | None = None
+    """Least memory of one GPU."""
+    products: list[Line] = Field(default_factory=list)
+    """GPU products that will do (label nvidia.com/gpu.product); without it any."""
+
+
+class RequestsBlock(Strict):
+    """What one replica asks of its node beside GPUs."""
+
+    cpu: Cpu | None = None
+    """Cores."""
+    memory: SizeText | None = None
+    """Memory."""
+
+
+class ResourcesBlock(Strict):
+    """Cores, memory and shared memory of one replica."""
+
+    requests: RequestsBlock = Field(default_factory=RequestsBlock)
+    """What one replica asks of its node beside GPUs."""
+    shm: SizeBytes | None = None
+    """Size of /dev/shm, which counts as memory."""
+
+
+class ScalingBlock(Strict):
+    """Who decides the count of replicas, instead of `replicas`."""
+
+    mode: Literal["External"]
+    """External: somebody else (an HPA, a person) owns the count."""
+
+
+class PoolRefBlock(Strict):
+    """A pool of the Fleet."""
+
+    name: LabelName
+    """Name of the pool."""
+
+
+class PlacementBlock(Strict):
+    """Where replicas run."""
+
+    mode: Literal["Nodes", "Scheduler"] = "Nodes"
+    """Nodes: one Deployment a node. Scheduler: one Deployment, only the count is decided."""
+    pools: list[PoolRefBlock] = Field(default_factory=list)
+    """Pools that may be used, best first; without it all of the Fleet's, in their order."""
+    when_full: Literal["Hold"] = "Hold"
+    """What happens to a replica that fits nowhere: it waits."""
+
+
+class CacheBlock(Strict):
+    """Where weights are kept between starts."""
+
+    type: Literal["None", "HostPath", "PVC"] = "None"
+    """None downloads at each start, HostPath keeps per node, PVC shares one claim."""
+    path: Annotated[str | None, Field(pattern=_ABSOLUTE_PATH)] = None
+    """Folder of the node, for HostPath."""
+    claim: Annotated[str | None, Field(pattern=_SECRET_NAME, max_length=253)] = None
+    """Name of the PersistentVolumeClaim, for PVC."""
+
+
+class ColdStartBlock(Strict):
+    """What a start may take."""
+
+    deadline: Duration = 1_200_000
+    """Time from Pending to Ready after which a start counts as stuck."""
+
+
+class DrainBlock(Strict):
+    """How a replica leaves."""
+
+    endpoint_sync: Duration = 15_000
+    """Wait after it was taken out of the Service, until proxies have noticed."""
+    max: Duration = 600_000
+    """Longest wait for running requests."""
+    shutdown: Duration = 60_000
+    """Time the engine gets to stop."""
+
+
+class DisruptionBlock(Strict):
+    """What voluntary changes may cost."""
+
+    min_ready: Annotated[int, Field(ge=0)] | None = None
+    """Least Ready replicas; without it replicas - 1, at least 1."""
+    max_concurrent_moves: Positive = 1
+    """Most replicas in motion at once."""
+
+
+class ServicePortBlock(Strict):
+    """The Kubernetes Service."""
+
+    port: Annotated[int, Field(ge=1, le=65535)] = 8000
+    """Its port."""
+
+
+class ExposeBlock(Strict):
+    """How clients reach the replicas."""
+
+    service: ServicePortBlock = Field(default_factory=ServicePortBlock)
+    """The Kubernetes Service."""
+
+
+class RenderBlock(Strict):
+    """What manifests are made from."""
+
+    template: Annotated[str, Field(pattern=_TEMPLATE_NAME)] = "vllm/v1"
+    """Name of a shipped or own template."""
+
+
+class PodTemplateBlock(Strict):
+    """A strategic merge patch on the pod template; the main container is `engine`."""
+
+    metadata: dict[str, Any] | None = None
+    """Labels and annotations."""
+    spec: dict[str, Any] | None = None
+    """Pod spec."""
+
+
+class ModelServiceSpec(Strict):
+    """What the service is."""
+
+    model: ModelBlock
+    """Which weights are served."""
+    engine: EngineBlock
+    """The inference engine."""
+    gpu: GpuBlock
+    """The GPUs of one replica."""
+    parallelism: ParallelismBlock | None = None
+    """How one replica is spread over its GPUs; without it tensor parallel over all."""
+    resources: ResourcesBlock = Field(default_factory=ResourcesBlock)
+    """Cores, memory and shared memory of one replica."""
+    replicas: Annotated[int, Field(ge=0)] | None = None
+    """How many replicas; 1 without this and `scaling`."""
+    scaling: ScalingBlock | None = None
+    """Who decides the count of replicas, instead of `replicas`."""
+    placement: PlacementBlock = Field(default_factory=PlacementBlock)
+    """Where replicas run."""
+    cache: CacheBlock = Field(default_factory=CacheBlock)
+    """Where weights are kept between starts."""
+    cold_start: ColdStartBlock = Field(default_factory=ColdStartBlock)
+    """What a start may take."""
+    drain: DrainBlock = Field(default_factory=DrainBlock)
+    """How a replica leaves."""
+    disruption: DisruptionBlock = Field(default_factory=DisruptionBlock)
+    """What voluntary changes may cost."""
+    expose: ExposeBlock = Field(default_factory=ExposeBlock)
+    """How clients reach the replicas."""
+    render: RenderBlock = Field(default_factory=RenderBlock)
+    """What manifests are made from."""
+    pod_template: PodTemplateBlock = Field(default_factory=PodTemplateBlock)
+    """A strategic merge patch on the pod template."""
+
+
+class ModelServiceFile(Strict):
+    """One model, served by replicas."""
+
+    api_version: ApiVersion
+    """Always stoker.dev/v1alpha1."""
+    kind: Literal["ModelService"]
+    """Always ModelService."""
+    metadata: UnitMetadata
+    """Name and namespace."""
+    spec: ModelServiceSpec
+    """What the service is."""

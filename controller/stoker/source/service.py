@@ -1,0 +1,197 @@
+"""A ModelService file without faults of schema becomes a model.ModelService.
+
+`service_problems` finds what single fields cannot show; `service_from_spec` converts and is
+called only when there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stoker.model.fleet import (
+    Cache,
+    CacheType,
+    CudaGraphs,
+    Drain,
+    ModelService,
+    PlacementMode,
+    ScalingMode,
+    SecretKey,
+    WhenFull,
+)
+from stoker.source.findings import did_you_mean
+from stoker.source.places import Field
+from stoker.source.schema_service import ModelServiceSpec
+
+__all__ = ["Problem", "service_from_spec", "service_problems"]
+
+_URI = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/][^\s]*")
+_HUGGING_FACE = re.compile(r"hf://[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A fault of a field that only shows beside others."""
+
+    field: Field
+    code: str
+    message: str
+    hint: str = ""
+
+
+def service_problems(spec: ModelServiceSpec, pools: Sequence[str] | None) -> Iterator[Problem]:
+    """Everything wrong across fields; `pools` are the Fleet's, None when no Fleet is at hand."""
+    yield from _model(spec)
+    yield from _counts(spec)
+    if pools is not None:
+        yield from _pools(spec, pools)
+    yield from _cache(spec)
+
+
+def service_from_spec(
+    name: str, spec: ModelServiceSpec, raw: dict[str, Any], pools: Sequence[str]
+) -> ModelService:
+    """The service with every default filled in; `raw` is the spec as it was written."""
+    chosen = tuple(pool.name for pool in spec.placement.pools)
+    if not chosen:
+        chosen = tuple(pools)
+    tensor, pipeline = _parallel(spec)
+    token = spec.model.token_secret_ref
+    cache = spec.cache
+    requests = spec.resources.requests
+    replicas = spec.replicas if spec.replicas is not None else 1
+    template = raw.get("podTemplate")
+    return ModelService(
+        model_uri=spec.model.uri,
+        model_revision=spec.model.revision,
+        served_names=tuple(spec.model.served_names) or (name,),
+        engine_image=spec.engine.image,
+        gpu_count=spec.gpu.count,
+        model_size_bytes=spec.model.size,
+        token_secret=SecretKey(token.name, token.key) if token else None,
+        engine_type=spec.engine.type,
+        engine_version=spec.engine.version or "",
+        engine_args=tuple(spec.engine.args),
+        cuda_graphs=CudaGraphs(spec.engine.cuda_graphs),
+        tensor_parallel=tensor,
+        pipeline_parallel=pipeline,
+        gpu_resource=spec.gpu.resource_name,
+        gpu_min_memory_bytes=spec.gpu.min_memory,
+        gpu_products=tuple(spec.gpu.products),
+        cpu_request=requests.cpu or "",
+        memory_request=requests.memory or "",
+        shm_bytes=spec.resources.shm,
+        replicas=None if spec.scaling else replicas,
+        scaling_mode=ScalingMode(spec.scaling.mode) if spec.scaling else None,
+        placement_mode=PlacementMode(spec.placement.mode),
+        pools=chosen,
+        when_full=WhenFull(spec.placement.when_full),
+        cache=Cache(CacheType(cache.type), cache.path or "", cache.claim or ""),
+        cold_start_deadline_ms=spec.cold_start.deadline,
+        drain=Drain(spec.drain.endpoint_sync, spec.drain.max, spec.drain.shutdown),
+        min_ready=spec.disruption.min_ready,
+        max_concurrent_moves=spec.disruption.max_concurrent_moves,
+        service_port=spec.expose.service.port,
+        template=spec.render.template,
+        pod_template=dict(template) if isinstance(template, dict) else {},
+    )
+
+
+def _model(spec: ModelServiceSpec) -> Iterator[Problem]:
+    uri = spec.model.uri
+    if not _URI.fullmatch(uri):
+        guess = f"did you mean hf://{uri}?" if _HUGGING_FACE.fullmatch(f"hf://{uri}") else ""
+        yield Problem(
+            ("spec", "model", "uri"),
+            "invalid-model-uri",
+            f"{uri[:60]!r} needs a scheme, as in hf://organisation/name",
+            guess,
+        )
+    elif uri.startswith("hf://"):
+        if not _HUGGING_FACE.fullmatch(uri):
+            yield Problem(
+                ("spec", "model", "uri"),
+                "invalid-model-uri",
+                f"{uri[:60]!r} is not hf://organisation/name",
+            )
+        if not _COMMIT.fullmatch(spec.model.revision):
+            yield Problem(
+                ("spec", "model", "revision"),
+                "invalid-model-revision",
+                f"{spec.model.revision[:60]!r} is not a commit of 40 hex digits",
+                "a branch would change weights without a commit here",
+            )
+    names = spec.model.served_names
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            where = ("spec", "model", "servedNames", index)
+            yield Problem(where, "invalid-value", f"{name!r} is named twice")
+
+
+def _counts(spec: ModelServiceSpec) -> Iterator[Problem]:
+    if spec.replicas is not None and spec.scaling is not None:
+        yield Problem(
+            ("spec", "replicas"),
+            "replicas-and-scaling",
+            "either this or scaling, not both",
+            "delete one of them",
+        )
+    if spec.parallelism is not None:
+        tensor, pipeline = _parallel(spec)
+        if tensor * pipeline != spec.gpu.count:
+            yield Problem(
+                ("spec", "parallelism"),
+                "parallelism-mismatch",
+                f"tensor {tensor} times pipeline {pipeline} is {tensor * pipeline}, "
+                f"but gpu.count is {spec.gpu.count}",
+            )
+    if spec.cold_start.deadline < 1000:
+        yield Problem(("spec", "coldStart", "deadline"), "invalid-value", "must be at least 1s")
+
+
+def _parallel(spec: ModelServiceSpec) -> tuple[int, int]:
+    """Tensor and pipeline size; what is not said is made to fit gpu.count."""
+    block = spec.parallelism
+    if block is None:
+        return spec.gpu.count, 1
+    if block.tensor is None:
+        return max(1, spec.gpu.count // block.pipeline), block.pipeline
+    return block.tensor, block.pipeline
+
+
+def _pools(spec: ModelServiceSpec, pools: Sequence[str]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, pool in enumerate(spec.placement.pools):
+        where = ("spec", "placement", "pools", index, "name")
+        if pool.name not in pools:
+            known = did_you_mean(pool.name, pools) or (
+                f"the Fleet has {', '.join(pools)}" if pools else "the Fleet has no pools"
+            )
+            yield Problem(where, "unknown-pool", f"the Fleet has no pool {pool.name!r}", known)
+        elif pool.name in seen:
+            yield Problem(where, "duplicate-pool", f"{pool.name!r} is named twice")
+        seen.add(pool.name)
+    if spec.placement.mode == "Nodes" and not pools and not spec.placement.pools:
+        yield Problem(
+            ("spec", "placement"),
+            "pools-missing",
+            "mode Nodes needs a pool, and the Fleet has none",
+            "add spec.pools to the Fleet file",
+        )
+
+
+def _cache(spec: ModelServiceSpec) -> Iterator[Problem]:
+    needs = {"HostPath": "path", "PVC": "claim"}.get(spec.cache.type)
+    for name in ("path", "claim"):
+        given = getattr(spec.cache, name) is not None
+        where = ("spec", "cache", name)
+        if name == needs and not given:
+            yield Problem(where, "field-missing", f"is required for cache.type {spec.cache.type}")
+        elif name != needs and given:
+            yield Problem(
+                where, "invalid-value", f"has no meaning for cache.type {spec.cache.type}"
+            )

@@ -1,0 +1,257 @@
+"""Stage 1: what one commit of the fleet repository wants.
+
+A repository and the path of its Fleet file come in, Desired goes out. The Fleet file must be
+right (BadInput says what is not, all at once); a unit file that is wrong becomes findings,
+and its units stay as they are. Called by reconcile at the start of a pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from stoker.errors import BadInput, Finding, SourceLocation, Stalled
+from stoker.model.fleet import Blob, Bundle, Desired, ModelService, Unit
+from stoker.model.ports import Repo
+from stoker.model.refs import SourceRevision, UnitRef
+from stoker.source.bundle import bundle_of
+from stoker.source.compile import Compiled, Patch, compile_draft
+from stoker.source.findings import did_you_mean
+from stoker.source.fleet_file import FleetRead, Pattern, read_fleet
+from stoker.source.include import FileIndex, resolve_path
+from stoker.source.memo import SourceMemo
+from stoker.source.schema_bundle import BundleSpec
+from stoker.source.trailers import allowed_deletes
+from stoker.source.unit_file import UnitFile, read_unit_file, too_large
+
+__all__ = ["source"]
+
+_SUGGESTED = 3
+
+
+def source(
+    repo: Repo,
+    fleet_path: str,
+    memo: SourceMemo | None = None,
+    *,
+    revision: SourceRevision | str | None = None,
+) -> Desired:
+    """Read one revision of a fleet: the tracked ref as it is now, unless one is given.
+
+    Raises what the repository raises (Unreachable, Retryable, Stalled) and BadInput when the
+    Fleet file is missing or wrong. Units and findings are sorted; nothing is written.
+    """
+    memo = memo if memo is not None else SourceMemo()
+    if isinstance(revision, str):
+        revision = repo.resolve(revision)
+    revision = revision or repo.fetch()
+    path = resolve_path(fleet_path, "") or fleet_path
+    key = (revision.ref, revision.commit, path)
+    if memo.last is not None and memo.last[0] == key:
+        return memo.last[1]
+    index = FileIndex(repo.tree(revision.commit))
+    read, fleet_blob = _fleet(repo, index, path, revision, memo)
+    desired = _desired(repo, index, read, fleet_blob, revision, memo)
+    memo.last = (key, desired)
+    return desired
+
+
+def _fleet(
+    repo: Repo, index: FileIndex, path: str, revision: SourceRevision, memo: SourceMemo
+) -> tuple[FleetRead, Blob]:
+    blob = index.get(path)
+    if blob is None:
+        raise BadInput((_fleet_missing(index, path, revision),))
+    key = (path, blob.oid, revision.ref)
+    if memo.fleet is None or memo.fleet[0] != key:
+        data, problem = _read_one(repo, blob)
+        if problem is not None:
+            raise BadInput((problem,))
+        memo.fleet = (key, read_fleet(path, data, revision.ref))
+    return memo.fleet[1], blob
+
+
+def _fleet_missing(index: FileIndex, path: str, revision: SourceRevision) -> Finding:
+    others = [each for each in index.paths() if each.rpartition("/")[2] == "fleet.yaml"]
+    hint = did_you_mean(path, others)
+    if not hint and others:
+        hint = f"there is {', '.join(others[:_SUGGESTED])}"
+    message = f"no such file in commit {revision.short}; nothing is changed or deleted"
+    return Finding(SourceLocation(path), "fleet-file-missing", message, hint=hint)
+
+
+def _desired(
+    repo: Repo,
+    index: FileIndex,
+    read: FleetRead,
+    fleet_blob: Blob,
+    revision: SourceRevision,
+    memo: SourceMemo,
+) -> Desired:
+    blobs, findings = _included(read, index, fleet_blob.path)
+    known = not findings
+    templates, template_findings = _templates(read, index)
+    findings += template_findings
+    files = _unit_files(repo, blobs, memo)
+    compiled: list[Compiled] = []
+    for blob, file in zip(blobs, files, strict=True):
+        findings += file.findings
+        known = known and file.known
+        compiled += _compiled(blob, file, fleet_blob, read, memo)
+    memo.keep_only({(blob.path, blob.oid) for blob in blobs}, (fleet_blob.path, fleet_blob.oid))
+    findings += (finding for unit in compiled for finding in unit.findings)
+    known = known and all(unit.ref is not None for unit in compiled)
+    findings += _duplicates(compiled)
+    twice = {finding.unit for finding in findings if finding.code == "duplicate-unit"}
+    units, bundle_findings = _units(compiled, index, {blob.path for blob in blobs}, twice)
+    findings += bundle_findings
+    if known:
+        findings += _unmatched(read.settings.patches, compiled)
+    if not compiled and known:
+        message = "the included files hold no unit; nothing is pruned"
+        findings.append(Finding(read.fleet.location, "no-units", message, "spec.include"))
+        known = False
+    good = {unit.ref for unit in units}
+    broken = {unit.ref for unit in compiled if unit.ref is not None and unit.ref not in good}
+    return Desired(
+        revision=revision,
+        fleet=read.fleet,
+        units=tuple(sorted(units, key=lambda unit: unit.ref)),
+        findings=tuple(sorted(set(findings))),
+        broken=tuple(sorted(broken)),
+        unit_set_known=known,
+        templates=templates,
+        allow_delete=allowed_deletes(repo.message(revision.commit)),
+    )
+
+
+def _included(
+    read: FleetRead, index: FileIndex, fleet_path: str
+) -> tuple[list[Blob], list[Finding]]:
+    """Every unit file, sorted by path, each once; a finding for each pattern without any."""
+    found: dict[str, Blob] = {}
+    findings = []
+    for pattern in read.include:
+        blobs = [blob for blob in index.matching(pattern.path) if blob.path != fleet_path]
+        found.update((blob.path, blob) for blob in blobs)
+        if not blobs:
+            findings.append(_no_match(pattern, index, "include-no-match"))
+    return [found[path] for path in sorted(found)], findings
+
+
+def _no_match(pattern: Pattern, index: FileIndex, code: str) -> Finding:
+    hint = f"looked for {pattern.path} from the repository root"
+    if index.under(pattern.path) and code == "include-no-match":
+        hint = f"that is a folder; write {pattern.written.rstrip('/')}/*.yaml"
+    message = f"{pattern.written!r} matches no file"
+    return Finding(pattern.location, code, message, pattern.field, hint)
+
+
+def _templates(read: FleetRead, index: FileIndex) -> tuple[tuple[Blob, ...], list[Finding]]:
+    found: dict[str, Blob] = {}
+    findings = []
+    for pattern in read.templates:
+        blobs = index.under(pattern.path)
+        found.update((blob.path, blob) for blob in blobs)
+        if not blobs:
+            findings.append(_no_match(pattern, index, "templates-no-match"))
+    return tuple(found.values()), findings
+
+
+def _unit_files(repo: Repo, blobs: Sequence[Blob], memo: SourceMemo) -> list[UnitFile]:
+    """The parsed file of each blob; only those not remembered are read, in one request."""
+    wanted = [blob for blob in blobs if (blob.path, blob.oid) not in memo.files]
+    for blob, data, problem in _read_all(repo, wanted):
+        if problem is not None:
+            file = UnitFile(findings=(problem,), known=False)
+        else:
+            file = read_unit_file(blob.path, data)
+        memo.files[blob.path, blob.oid] = file
+        memo.parsed += 1
+    return [memo.files[blob.path, blob.oid] for blob in blobs]
+
+
+def _read_all(repo: Repo, blobs: Sequence[Blob]) -> list[tuple[Blob, bytes, Finding | None]]:
+    try:
+        contents = repo.read(tuple(blobs))
+    except Stalled:
+        return [(blob, *_read_one(repo, blob)) for blob in blobs]
+    return [(blob, data, None) for blob, data in zip(blobs, contents, strict=True)]
+
+
+def _read_one(repo: Repo, blob: Blob) -> tuple[bytes, Finding | None]:
+    try:
+        return repo.read((blob,))[0], None
+    except Stalled as error:
+        message = error.message.removeprefix(f"{blob.path} ")
+        if error.code == "file-too-large":
+            return b"", too_large(blob.path, message)
+        return b"", Finding(SourceLocation(blob.path), error.code, message, hint=error.hint)
+
+
+def _compiled(
+    blob: Blob, file: UnitFile, fleet_blob: Blob, read: FleetRead, memo: SourceMemo
+) -> tuple[Compiled, ...]:
+    key = ((fleet_blob.path, fleet_blob.oid), (blob.path, blob.oid))
+    found = memo.units.get(key)
+    if found is None:
+        found = tuple(compile_draft(draft, read.settings) for draft in file.drafts)
+        memo.units[key] = found
+    return found
+
+
+def _duplicates(compiled: Sequence[Compiled]) -> list[Finding]:
+    """A finding at every definition of a unit that has more than one."""
+    by_ref: dict[UnitRef, list[Compiled]] = {}
+    for unit in compiled:
+        if unit.ref is not None:
+            by_ref.setdefault(unit.ref, []).append(unit)
+    findings = []
+    for ref, units in by_ref.items():
+        for unit in units if len(units) > 1 else ():
+            others = ", ".join(str(each.location) for each in units if each is not unit)
+            message = f"{ref} is defined again in {others}"
+            findings.append(
+                Finding(unit.location, "duplicate-unit", message, "metadata.name", unit=str(ref))
+            )
+    return findings
+
+
+def _units(
+    compiled: Sequence[Compiled], index: FileIndex, unit_files: set[str], twice: set[str]
+) -> tuple[list[Unit], list[Finding]]:
+    """Every unit in order, with its files found; what a Bundle lacks comes as findings."""
+    units: list[Unit] = []
+    findings: list[Finding] = []
+    for each in compiled:
+        if each.ref is None or each.spec is None or str(each.ref) in twice:
+            continue
+        spec: ModelService | Bundle
+        digest = each.digest
+        if isinstance(each.spec, BundleSpec):
+            spec, missing = bundle_of(each, each.spec, index, unit_files)
+            if missing:
+                findings += missing
+                continue
+            names = "".join(f"\n{b.oid} {b.path}" for b in (*spec.manifests, *spec.jinja))
+            digest = hashlib.sha256((digest + names).encode()).hexdigest()
+        else:
+            spec = each.spec
+        units.append(Unit(each.ref, spec, each.location, digest, each.lines))
+    return units, findings
+
+
+def _unmatched(patches: Sequence[Patch], compiled: Sequence[Compiled]) -> list[Finding]:
+    """A finding for each patch that no unit is meant by."""
+    refs = [unit.ref for unit in compiled if unit.ref is not None]
+    findings = []
+    for index, patch in enumerate(patches):
+        if any(patch.targets(ref) for ref in refs):
+            continue
+        target = f"{patch.kind} {patch.namespace + '/' if patch.namespace else ''}{patch.name}"
+        names = [ref.name for ref in refs if ref.kind == patch.kind]
+        field = f"spec.unitPatches[{index}].target"
+        message = f"the fleet has no {target}"
+        hint = did_you_mean(patch.name, names)
+        findings.append(Finding(patch.location, "unit-patch-no-match", message, field, hint))
+    return findings

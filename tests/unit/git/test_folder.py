@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from stoker.errors import Refused, Retryable, Stalled
+from stoker.git import FolderRepo
+
+
+def paths(repo):
+    return [blob.path for blob in repo.tree("")]
+
+
+def test_a_work_tree_gives_what_git_would_add(origin):
+    origin.commit({"a.yaml": "1", ".gitignore": "*.secret\nbuild/\n", "gone.yaml": "1"})
+    (origin.work / "gone.yaml").unlink()
+    (origin.work / "new.yaml").write_text("new")
+    (origin.work / "x.secret").write_text("no")
+    (origin.work / "build").mkdir()
+    (origin.work / "build" / "y.yaml").write_text("no")
+    (origin.work / "link.yaml").symlink_to("a.yaml")
+    (origin.work / "a.yaml").write_text("changed")
+    repo = FolderRepo(origin.work)
+
+    assert paths(repo) == [".gitignore", "a.yaml", "new.yaml"]
+    assert repo.read(repo.tree("")[1:]) == (b"changed", b"new")
+
+
+def test_a_folder_inside_a_work_tree_is_its_own_root(origin):
+    origin.commit({"eu/fleet.yaml": "1", "eu/m/a.yaml": "2", "us/fleet.yaml": "3"})
+
+    assert paths(FolderRepo(origin.work / "eu")) == ["fleet.yaml", "m/a.yaml"]
+
+
+def test_an_ignored_folder_is_read_all_the_same(origin):
+    """A person who names it means it."""
+    origin.commit({".gitignore": "scratch/\n"})
+    (origin.work / "scratch").mkdir()
+    (origin.work / "scratch" / "fleet.yaml").write_text("1")
+
+    assert paths(FolderRepo(origin.work / "scratch")) == ["fleet.yaml"]
+
+
+def test_a_plain_folder_gives_all_but_dot_folders(tmp_path):
+    for name in ("b/c.yaml", "a.yaml", ".hidden/x.yaml", ".dot.yaml"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("1")
+
+    assert paths(FolderRepo(tmp_path)) == [".dot.yaml", "a.yaml", "b/c.yaml"]
+
+
+def test_the_same_files_give_the_same_revision(tmp_path):
+    (tmp_path / "a").write_text("1")
+    repo = FolderRepo(tmp_path)
+    first = repo.fetch()
+
+    assert repo.fetch() == FolderRepo(tmp_path).resolve("main") == first
+    (tmp_path / "a").write_text("22")
+    assert repo.fetch() != first
+
+
+def test_a_file_that_changes_while_it_is_read_is_told(tmp_path):
+    (tmp_path / "a").write_text("1")
+    repo = FolderRepo(tmp_path)
+    blobs = repo.tree("")
+    (tmp_path / "a").write_text("2")
+
+    with pytest.raises(Retryable) as caught:
+        repo.read(blobs)
+
+    assert caught.value.code == "file-changed"
+
+
+def test_a_huge_file_is_listed_but_not_read(tmp_path):
+    (tmp_path / "weights").write_bytes(b"x" * (5 * 2**20 + 1))
+    repo = FolderRepo(tmp_path)
+
+    with pytest.raises(Stalled, match="weights has 5242881 bytes") as caught:
+        repo.read(repo.tree(""))
+
+    assert caught.value.code == "file-too-large"
+
+
+def test_no_folder_is_no_empty_fleet(tmp_path):
+    with pytest.raises(Stalled):
+        FolderRepo(tmp_path / "nope").fetch()
+
+
+def test_a_folder_is_never_committed_to(tmp_path):
+    repo = FolderRepo(tmp_path)
+
+    with pytest.raises(Refused):
+        repo.commit_files("refs/heads/x", {}, "x")
+    assert repo.read_branch("refs/heads/x") == {}
+    assert repo.message("x") == ""
