@@ -1,0 +1,20 @@
+"""The observe stage: caches of the cluster, and a snapshot of them once a pass."""
+
+from stoker.observe.events import ObjectEvent
+from stoker.observe.keys import WatchKey, base_keys
+from stoker.observe.live import CachedLive
+from stoker.observe.observe import Observation, observe
+from stoker.observe.observer import Observer, WatchStatus
+from stoker.observe.pods import requests_of_pod
+
+__all__ = [
+    "observe",
+    "CachedLive",
+    "Observation",
+    "ObjectEvent",
+    "Observer",
+    "WatchKey",
+    "WatchStatus",
+    "base_keys",
+    "requests_of_pod",
+]

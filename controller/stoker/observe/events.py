@@ -1,0 +1,85 @@
+"""What the watch threads tell the loop: which object changed, and whether it matters.
+
+Changes of a cache come in, `ObjectEvent`s go out through the observer's `on_event`. Only
+changes that can alter a decision or a report are told; the rest would wake passes for
+nothing (heartbeats of nodes, status of strangers' pods).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stoker.model.refs import ObjectRef, UnitRef
+from stoker.observe.keys import CRDS, WatchKey
+from stoker.observe.nodes import NodeFacts, StateFacts
+from stoker.observe.pods import PodFacts
+from stoker.observe.projection import Entry
+from stoker.observe.store import Changed
+
+__all__ = ["ObjectEvent", "events_from"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectEvent:
+    """Something changed. An empty name in `ref` means the whole kind (in that namespace).
+
+    `unit` is the unit whose object or pod it is, None for others. `notice` is True when a
+    node got a notice that it did not have: such an event is acted on at once.
+    """
+
+    ref: ObjectRef
+    unit: UnitRef | None = None
+    deleted: bool = False
+    notice: bool = False
+
+    @property
+    def detail(self) -> str:
+        """The node of a notice, else the object, as people write it."""
+        return self.ref.name if self.notice else str(self.ref)
+
+
+def events_from(key: WatchKey, changes: Iterable[Changed]) -> tuple[ObjectEvent, ...]:
+    """The events worth telling, in the order of the changes."""
+    found = []
+    for change in changes:
+        entry = change.after or change.before
+        if entry is not None and (key == CRDS or _matters(change)):
+            found.append(
+                ObjectEvent(
+                    ref=key.ref(entry.namespace, entry.name),
+                    unit=_unit_of(entry),
+                    deleted=change.after is None,
+                    notice=_has_new_notice(change),
+                )
+            )
+    return tuple(found)
+
+
+def _matters(change: Changed) -> bool:
+    before, after = change.before, change.after
+    if before is None or after is None or before.uid != after.uid:
+        return True
+    if after.whole or before.whole or before.owner != after.owner:
+        return True
+    return before.facts != after.facts
+
+
+def _unit_of(entry: Entry) -> UnitRef | None:
+    if entry.unit is None and isinstance(entry.facts, PodFacts) and entry.facts.own is not None:
+        return UnitRef("ModelService", entry.namespace, entry.facts.own.service)
+    return entry.unit
+
+
+def _has_new_notice(change: Changed) -> bool:
+    return bool(_notices(change.after) - _notices(change.before))
+
+
+def _notices(entry: Entry | None) -> set[str]:
+    if entry is None:
+        return set()
+    if isinstance(entry.facts, NodeFacts):
+        return {notice.kind for notice in entry.facts.notices}
+    if isinstance(entry.facts, StateFacts) and entry.facts.notice is not None:
+        return {entry.facts.notice.kind}
+    return set()

@@ -1,0 +1,198 @@
+"""The live view: what is known of the cluster's objects at one instant.
+
+The observer's caches come in, frozen; diff, apply and report read through the LiveView
+port. Bodies are parsed when they are asked for, so nothing is held twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from stoker.errors import StokerError
+from stoker.kube.errors import KindNotFound, NotFound
+from stoker.model.live import LiveObject
+from stoker.model.ports import Cluster
+from stoker.model.refs import ObjectRef, ref_from_manifest
+from stoker.objects import names
+from stoker.objects.health_fields import mapping, text
+from stoker.objects.kinds import is_builtin_namespaced
+from stoker.observe.external import ScaleTarget, scalers_by_target
+from stoker.observe.keys import HPAS, NAMESPACES, SCALED_OBJECTS, WatchKey
+from stoker.observe.projection import Entry
+from stoker.observe.reflector import NO_SUCH_KIND
+
+__all__ = ["CachedLive", "KindView", "scalers_of"]
+
+NOT_WATCHED = "not watched"
+
+
+@dataclass(frozen=True, slots=True)
+class KindView:
+    """One cache at one instant. `why_unknown` empty: the content is what the cluster holds."""
+
+    key: WatchKey
+    entries: Mapping[tuple[str, str], Entry]
+    why_unknown: str
+
+
+class CachedLive:
+    """Implements model.live.LiveView over frozen caches.
+
+    Objects that are neither marked nor managed by this fleet have only `apiVersion`,
+    `kind` and `metadata` (without managedFields) in their body. Secrets are cached by
+    nobody: `get` reads ours anew, once a call.
+    """
+
+    def __init__(
+        self, kinds: Iterable[KindView], unsettled: Mapping[ObjectRef, str], cluster: Cluster
+    ) -> None:
+        self._kinds: dict[tuple[str, str], tuple[KindView, ...]] = {}
+        for kind in sorted(kinds, key=lambda view: view.key):
+            place = (kind.key.group, kind.key.kind)
+            self._kinds[place] = (*self._kinds.get(place, ()), kind)
+        self._unsettled = unsettled
+        self._cluster = cluster
+        self._served: dict[tuple[str, str, str], bool | None] = {}
+        self._scalers: Mapping[ObjectRef, str] | None = None
+        self._scalers_read = False
+
+    def get(self, ref: ObjectRef) -> LiveObject | None:
+        """The object, or None when it is known to be absent. Ask `known` first.
+
+        Raises what the Cluster port raises, for our own Secrets only.
+        """
+        view = self._view(ref)
+        entry = view.entries.get((ref.namespace, ref.name)) if view is not None else None
+        if view is None or entry is None:
+            return None
+        if ref.kind == "Secret" and not ref.group and entry.unit is not None:
+            return self._secret(view.key.ref(ref.namespace, ref.name))
+        return _live_object(view.key, entry)
+
+    def known(self, ref: ObjectRef) -> bool:
+        """Whether presence or absence of this object is known for certain."""
+        return not self.why_unknown(ref)
+
+    def why_unknown(self, ref: ObjectRef) -> str:
+        """Why it is not known: empty when it is."""
+        if ref in self._unsettled:
+            return self._unsettled[ref]
+        view = self._view(ref)
+        return NOT_WATCHED if view is None else view.why_unknown
+
+    def owned(self, fleet_id: str) -> tuple[LiveObject, ...]:
+        """Every known object whose owner mark names this fleet and itself, sorted by ref.
+
+        Secrets come with their metadata only.
+        """
+        found: dict[ObjectRef, LiveObject] = {}
+        for views in self._kinds.values():
+            for view in views:
+                for place, entry in {} if view.why_unknown else view.entries.items():
+                    ref = view.key.ref(*place)
+                    if names.unit_of_mark(entry.owner, fleet_id, ref) and ref not in found:
+                        found[ref] = _live_object(view.key, entry)
+        return tuple(found[ref] for ref in sorted(found) if ref not in self._unsettled)
+
+    def has_kind(self, ref: ObjectRef) -> bool | None:
+        """Whether the API server serves that kind and version; None when it cannot be read."""
+        place = (ref.group, ref.version, ref.kind)
+        if place not in self._served:
+            try:
+                self._cluster.resource(ref.group, ref.kind, ref.version)
+                self._served[place] = True
+            except KindNotFound:
+                self._served[place] = False
+            except StokerError:
+                self._served[place] = None
+        return self._served[place]
+
+    def is_namespaced(self, ref: ObjectRef) -> bool:
+        """Whether the kind lives in namespaces (True when unknown)."""
+        builtin = is_builtin_namespaced(ref.group, ref.kind)
+        if builtin is not None:
+            return builtin
+        try:
+            return self._cluster.resource(ref.group, ref.kind, ref.version).namespaced
+        except StokerError:
+            return True
+
+    def namespace_phase(self, name: str) -> str:
+        """`Active`, `Terminating`, empty for absent, `Unknown`."""
+        ref = NAMESPACES.ref("", name)
+        view = self._view(ref)
+        if view is None or self.why_unknown(ref):
+            return "Unknown"
+        entry = view.entries.get(("", name))
+        if entry is None:
+            return ""
+        return entry.facts if isinstance(entry.facts, str) else "Active"
+
+    def scaler(self, ref: ObjectRef) -> str | None:
+        """Who else owns the count of a workload (`HorizontalPodAutoscaler/x`).
+
+        Empty for nobody, None when the autoscalers could not be read.
+        """
+        if not self._scalers_read:
+            self._scalers = scalers_of(view for views in self._kinds.values() for view in views)
+            self._scalers_read = True
+        return None if self._scalers is None else self._scalers.get(ref, "")
+
+    def _view(self, ref: ObjectRef) -> KindView | None:
+        """The cache to look in: known ones first, then of the same version, then wider."""
+        covering = [
+            view for view in self._kinds.get((ref.group, ref.kind), ()) if view.key.covers(ref)
+        ]
+        return min(
+            covering,
+            key=lambda view: (bool(view.why_unknown), view.key.version != ref.version, view.key),
+            default=None,
+        )
+
+    def _secret(self, ref: ObjectRef) -> LiveObject | None:
+        try:
+            body = self._cluster.get(ref)
+        except NotFound:
+            return None
+        metadata = mapping(body, "metadata")
+        return LiveObject(
+            ref=ref_from_manifest(body),
+            uid=text(metadata, "uid"),
+            resource_version=text(metadata, "resourceVersion"),
+            owner=text(mapping(metadata, "annotations"), names.OWNER),
+            body=body,
+        )
+
+
+def scalers_of(kinds: Iterable[KindView]) -> Mapping[ObjectRef, str] | None:
+    """Who else owns counts, by workload; None when a kind of autoscaler could not be read.
+
+    A kind that the API server does not serve has no autoscalers.
+    """
+    targets: list[ScaleTarget] = []
+    places = {(HPAS.group, HPAS.kind), (SCALED_OBJECTS.group, SCALED_OBJECTS.kind)}
+    missing = set(places)
+    for view in kinds:
+        place = (view.key.group, view.key.kind)
+        if place not in places or view.key.namespace:
+            continue
+        if view.why_unknown not in {"", NO_SUCH_KIND}:
+            return None
+        missing.discard(place)
+        targets += [
+            entry.facts for entry in view.entries.values() if isinstance(entry.facts, ScaleTarget)
+        ]
+    return None if missing else scalers_by_target(targets)
+
+
+def _live_object(key: WatchKey, entry: Entry) -> LiveObject:
+    return LiveObject(
+        ref=key.ref(entry.namespace, entry.name),
+        uid=entry.uid,
+        resource_version=entry.resource_version,
+        owner=entry.owner,
+        body=msgspec.json.decode(entry.body),
+    )

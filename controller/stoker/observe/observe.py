@@ -1,0 +1,132 @@
+"""The observe stage: the cluster as it stands, at one instant.
+
+The observer's caches and Desired come in; the Snapshot that decide reads and the live view
+that diff reads go out. Called once a pass by reconcile. It reads again only what our own
+writes left unknown, and asks draining engines for their load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from stoker.errors import StokerError
+from stoker.model.fleet import Desired
+from stoker.model.live import LiveView
+from stoker.model.snapshot import Node, ServiceState, Snapshot
+from stoker.observe.keys import NODE_STATES, NODES, PODS, WatchKey, base_keys
+from stoker.observe.live import KindView, scalers_of
+from stoker.observe.nodes import NodeFacts, StateFacts, nodes_from
+from stoker.observe.observer import Observer
+from stoker.observe.pods import PodFacts
+from stoker.observe.reflector import NO_SUCH_KIND
+from stoker.observe.replicas import DeploymentFacts, services_from
+from stoker.observe.store import Name
+
+__all__ = ["Observation", "observe"]
+
+UNKNOWN_SCALER = "unknown (autoscalers could not be read)"
+"""Stands for an owner of a count that may exist: unknown is not nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one pass sees; both parts are of the same instant."""
+
+    snapshot: Snapshot
+    live: LiveView
+
+
+def observe(observer: Observer, desired: Desired, now_ms: int) -> Observation:
+    """Take a snapshot; nothing raises, what could not be read is named in `unknown`.
+
+    Nodes and services that could not be read are absent. Without pods every node says
+    that its GPUs cannot be counted, and placements show no pods: ask `unknown` first.
+    """
+    observer.ensure(base_keys(unit.ref.namespace for unit in desired.units))
+    observer.settle()
+    kinds = observer.kinds()
+    unknown = {
+        view.key.label: view.why_unknown
+        for view in kinds
+        if view.why_unknown and (view.why_unknown != NO_SUCH_KIND or view.key in {NODES, PODS})
+    }
+    cluster_uid = _cluster_uid(observer, unknown)
+    if observer.history_went_back():
+        unknown["history"] = "the cluster was restored to an older state"
+    snapshot = Snapshot(
+        taken_at_ms=now_ms,
+        cluster_uid=cluster_uid,
+        nodes=_nodes(observer, kinds, unknown, now_ms),
+        services=_services(observer, kinds, desired, now_ms),
+        unknown=tuple(sorted(unknown.items())),
+    )
+    return Observation(snapshot, observer.live(kinds))
+
+
+def _cluster_uid(observer: Observer, unknown: dict[str, str]) -> str:
+    try:
+        return observer.cluster.server().cluster_uid
+    except StokerError as error:
+        unknown["cluster"] = error.message
+        return ""
+
+
+def _nodes(
+    observer: Observer, kinds: tuple[KindView, ...], unknown: Mapping[str, str], now_ms: int
+) -> tuple[Node, ...]:
+    states = {
+        name: facts
+        for (_, name), facts in _facts(kinds, NODE_STATES)
+        if isinstance(facts, StateFacts)
+    }
+    nodes, observer.notices_seen = nodes_from(
+        [
+            (name, facts)
+            for (_, name), facts in _facts(kinds, NODES)
+            if isinstance(facts, NodeFacts)
+        ],
+        [facts for _, facts in _facts(kinds, PODS) if isinstance(facts, PodFacts)],
+        states,
+        observer.notices_seen,
+        now_ms,
+    )
+    if PODS.label in unknown:
+        why = f"the pods could not be read ({unknown[PODS.label]})"
+        return tuple(replace(node, gpu_unknown=why) for node in nodes)
+    return nodes
+
+
+def _services(
+    observer: Observer, kinds: tuple[KindView, ...], desired: Desired, now_ms: int
+) -> tuple[ServiceState, ...]:
+    deployments = {
+        view.key.ref(*place): facts
+        for view in kinds
+        if (view.key.group, view.key.kind) == ("apps", "Deployment")
+        for place, facts in _facts(kinds, view.key)
+        if isinstance(facts, DeploymentFacts)
+    }
+    scalers = scalers_of(kinds)
+    if scalers is None:
+        scalers = dict.fromkeys(deployments, UNKNOWN_SCALER)
+    return services_from(
+        deployments.items(),
+        ((place, facts) for place, facts in _facts(kinds, PODS) if isinstance(facts, PodFacts)),
+        scalers,
+        desired,
+        observer.load_probe,
+        now_ms,
+    )
+
+
+def _facts(kinds: tuple[KindView, ...], key: WatchKey) -> Iterable[tuple[Name, object]]:
+    """Facts of one cache by namespace and name, if it is known.
+
+    Another cache of the same kind may hold the same objects (one namespace beside all), so
+    kinds that are summed are read from one only.
+    """
+    for view in kinds:
+        if view.key == key and not view.why_unknown:
+            for place, entry in view.entries.items():
+                yield place, entry.facts

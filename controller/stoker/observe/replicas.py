@@ -1,0 +1,212 @@
+"""What stands of each ModelService: its live Deployments, and each pod's phase.
+
+The projection keeps `DeploymentFacts`; observe calls `services_from` with the caches of
+Deployments and pods. Pods belong to the Deployment whose placement label they carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stoker.errors import StokerError
+from stoker.model.fleet import Desired, ModelService
+from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.shape import Resources
+from stoker.model.snapshot import DrainState, LivePlacement, Replica, ReplicaPhase, ServiceState
+from stoker.objects import names
+from stoker.objects.health_fields import mapping, text
+from stoker.objects.requests import requests_of_spec
+from stoker.observe.pods import OwnPod, PodFacts, instant
+
+__all__ = ["DeploymentFacts", "LoadProbe", "deployment_facts", "services_from"]
+
+LoadProbe = Callable[[str], int | None]
+"""Running plus waiting requests of the engine at `host:port`; None when it does not answer."""
+
+DEFAULT_DEADLINE_MS = 1_200_000
+"""coldStart.deadline of services that the files no longer name (the schema's default)."""
+DEFAULT_PORT = 8000
+MOST_RESTARTS = 1
+"""More restarts than this before Ready are a crash loop in the making (design section 5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentFacts:
+    """A Deployment that our owner mark proves to be of a unit."""
+
+    unit: UnitRef
+    uid: str
+    placement: str
+    rev: str
+    node: str
+    node_uid: str
+    replicas: int
+    terminating: bool
+    requests: Resources | None
+    """What one pod of its template asks for; None when that cannot be read."""
+
+
+def deployment_facts(raw: dict[str, Any], unit: UnitRef) -> DeploymentFacts:
+    """Keep what decisions need of a raw Deployment of ours."""
+    metadata, spec = mapping(raw, "metadata"), mapping(raw, "spec")
+    annotations = mapping(metadata, "annotations")
+    selector = mapping(mapping(spec, "selector"), "matchLabels")
+    replicas = spec.get("replicas")
+    return DeploymentFacts(
+        unit=unit,
+        uid=text(metadata, "uid"),
+        placement=text(selector, names.PLACEMENT_LABEL),
+        rev=text(annotations, names.REV),
+        node=text(annotations, names.NODE),
+        node_uid=text(annotations, names.NODE_UID),
+        replicas=replicas if isinstance(replicas, int) else 1,
+        terminating=bool(metadata.get("deletionTimestamp")),
+        requests=_template_requests(spec),
+    )
+
+
+def services_from(
+    deployments: Iterable[tuple[ObjectRef, DeploymentFacts]],
+    pods: Iterable[tuple[tuple[str, str], PodFacts]],
+    scalers: Mapping[ObjectRef, str],
+    desired: Desired,
+    load_probe: LoadProbe | None,
+    now_ms: int,
+) -> tuple[ServiceState, ...]:
+    """Every ModelService of which something stands, sorted by ref. Pods come by namespace
+    and name.
+
+    Pods that ended (evicted, out of memory on the node) are left out: their ReplicaSet has
+    replaced them. `load_probe` is asked for draining pods only.
+    """
+    units = {unit.ref: unit.spec for unit in desired.units}
+    members: dict[tuple[str, str, str], list[tuple[str, OwnPod, str]]] = {}
+    for (namespace, name), facts in pods:
+        own = facts.own
+        if own is not None and not facts.finished:
+            place = (namespace, own.service, own.placement)
+            members.setdefault(place, []).append((name, own, facts.node))
+    standing: dict[UnitRef, list[LivePlacement]] = {}
+    for ref, deployment in deployments:
+        if deployment.unit.kind != "ModelService":
+            continue
+        spec = units.get(deployment.unit)
+        service = spec if isinstance(spec, ModelService) else None
+        found = members.get((ref.namespace, deployment.unit.name, deployment.placement), [])
+        standing.setdefault(deployment.unit, []).append(
+            LivePlacement(
+                name=ref.name,
+                uid=deployment.uid,
+                rev=deployment.rev,
+                node=deployment.node,
+                node_uid=deployment.node_uid,
+                replicas=deployment.replicas,
+                pods=tuple(
+                    _replica(name, pod, node, service, load_probe, now_ms)
+                    for name, pod, node in sorted(found, key=lambda item: item[0])
+                ),
+                terminating=deployment.terminating,
+                externally_scaled=scalers.get(ref, ""),
+                requests=deployment.requests,
+            )
+        )
+    return tuple(
+        ServiceState(unit, tuple(sorted(standing[unit], key=lambda place: place.name)))
+        for unit in sorted(standing)
+    )
+
+
+def _template_requests(spec: dict[str, Any]) -> Resources | None:
+    try:
+        return requests_of_spec(mapping(mapping(spec, "template"), "spec"))
+    except ValueError:
+        return None
+
+
+def _replica(
+    name: str,
+    pod: OwnPod,
+    node: str,
+    service: ModelService | None,
+    load_probe: LoadProbe | None,
+    now_ms: int,
+) -> Replica:
+    deadline_ms = DEFAULT_DEADLINE_MS if service is None else service.cold_start_deadline_ms
+    phase, since_ms, reason = _phase(pod, node, deadline_ms, now_ms)
+    return Replica(
+        name=name,
+        uid=pod.uid,
+        node=node,
+        phase=phase,
+        since_ms=since_ms,
+        created_ms=pod.created_ms,
+        restarts=pod.restarts,
+        reason=reason,
+        traffic=pod.traffic,
+        drain=_drain(pod, service, load_probe, now_ms),
+    )
+
+
+def _phase(pod: OwnPod, node: str, deadline_ms: int, now_ms: int) -> tuple[ReplicaPhase, int, str]:
+    """Phase, since when, and why (the kubelet's or scheduler's own word, or ours).
+
+    A start has `deadline_ms` from creation while unbound, and again from the instant its
+    Ready condition was first written or last lost: time spent waiting for a node is not
+    held against the engine.
+    """
+    if pod.deleted_ms:
+        return ReplicaPhase.TERMINATING, pod.deleted_ms, pod.waiting
+    if pod.ready:
+        return ReplicaPhase.READY, pod.ready_changed_ms or pod.created_ms, ""
+    if pod.broken:
+        return ReplicaPhase.STUCK, pod.ready_changed_ms or pod.created_ms, pod.broken
+    if pod.restarts > MOST_RESTARTS:
+        return ReplicaPhase.STUCK, pod.ready_changed_ms or pod.created_ms, "Restarting"
+    began_ms = max(pod.created_ms, pod.scheduled_ms, pod.ready_changed_ms if node else 0)
+    if now_ms - began_ms > deadline_ms:
+        why = "DeadlineExceeded" if node else (pod.waiting or "Unscheduled")
+        return ReplicaPhase.STUCK, began_ms + deadline_ms, why
+    if not node:
+        waits = ReplicaPhase.NODE_PROVISIONING if pod.nominated else ReplicaPhase.PENDING
+        return waits, pod.created_ms, pod.waiting
+    if pod.started_ms:
+        return ReplicaPhase.STARTING, max(pod.started_ms, pod.ready_changed_ms), pod.waiting
+    since_ms = pod.scheduled_ms or pod.created_ms
+    if pod.initialising:
+        return ReplicaPhase.STARTING, since_ms, pod.waiting
+    if pod.kubelet_seen:
+        return ReplicaPhase.IMAGE_PULL, since_ms, pod.waiting
+    return ReplicaPhase.PENDING, since_ms, pod.waiting
+
+
+def _drain(
+    pod: OwnPod, service: ModelService | None, load_probe: LoadProbe | None, now_ms: int
+) -> DrainState | None:
+    """How far a drain is. An annotation that is no time counts from now: nothing is cut short."""
+    if not pod.draining_since:
+        return None
+    since_ms = instant(pod.draining_since, now_ms)
+    return DrainState(since_ms, _in_flight(pod, service, load_probe))
+
+
+def _in_flight(
+    pod: OwnPod, service: ModelService | None, load_probe: LoadProbe | None
+) -> int | None:
+    if load_probe is None or not pod.address:
+        return None
+    address = pod.address
+    if not _has_port(address):
+        port = pod.port or (DEFAULT_PORT if service is None else service.service_port)
+        host = f"[{address}]" if ":" in address else address
+        address = f"{host}:{port}"
+    try:
+        return load_probe(address)
+    except StokerError:
+        return None
+
+
+def _has_port(address: str) -> bool:
+    """`host:port` or `[v6]:port`; a bare IPv6 address has more than one colon."""
+    return "]:" in address or address.count(":") == 1

@@ -1,0 +1,82 @@
+from stoker.objects import names
+from stoker.observe.events import ObjectEvent, events_from
+from stoker.observe.keys import CRDS, NODE_STATES, NODES, PODS, WatchKey
+from stoker.observe.projection import entry_from
+from stoker.observe.store import Changed
+from unit.observe.observe_builders import FLEET, LLAMA, deployment, manifest, node, pod
+
+DEPLOYMENTS = WatchKey("apps", "Deployment", "v1", "llm")
+MAPS = WatchKey("", "ConfigMap", "v1")
+
+
+def told(key, before, after):
+    change = Changed(
+        *(None if raw is None else entry_from(raw, key, FLEET) for raw in (before, after))
+    )
+    return events_from(key, [change])
+
+
+def with_status(raw, **status):
+    return {**raw, "status": {**raw.get("status", {}), **status}}
+
+
+def test_our_own_objects_are_told_with_their_unit():
+    raw = deployment("d1")
+
+    assert told(DEPLOYMENTS, raw, with_status(raw, readyReplicas=1)) == (
+        ObjectEvent(DEPLOYMENTS.ref("llm", "d1"), LLAMA),
+    )
+
+
+def test_pods_of_a_service_are_told_with_their_unit():
+    raw = pod(metadata={"labels": {names.SERVICE_LABEL: "llama"}})
+
+    assert told(PODS, raw, None)[0].detail == "Pod llm/p1"
+    assert told(PODS, raw, None) == (ObjectEvent(PODS.ref("llm", "p1"), LLAMA, deleted=True),)
+
+
+def test_heartbeats_and_status_of_strangers_wake_nobody():
+    """Thousands of nodes and pods report all day: none of it may start a pass."""
+    beat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
+    stranger = pod("foreign")
+    config = manifest("v1", "ConfigMap", "a", "llm", data={"k": "1"})
+
+    assert told(NODES, node(), node(conditions=[beat])) == ()
+    assert told(PODS, stranger, with_status(stranger, conditions=[beat])) == ()
+    assert told(MAPS, config, {**config, "data": {"k": "2"}}) == ()
+
+
+def test_a_strangers_pod_that_frees_its_gpus_is_told():
+    assert len(told(PODS, pod("foreign"), pod("foreign", phase="Succeeded"))) == 1
+    assert len(told(PODS, pod("foreign"), None)) == 1
+
+
+def test_an_object_that_loses_our_mark_is_told():
+    raw = deployment("d1")
+    stripped = manifest("apps/v1", "Deployment", "d1", "llm")
+
+    assert len(told(DEPLOYMENTS, raw, stripped)) == 1
+
+
+def test_an_object_made_anew_under_its_name_is_told():
+    first = manifest("v1", "ConfigMap", "a", "llm", metadata={"uid": "1"})
+    second = manifest("v1", "ConfigMap", "a", "llm", metadata={"uid": "2"})
+
+    assert len(told(MAPS, first, second)) == 1
+
+
+def test_a_changed_definition_is_told_for_its_versions_may_have_changed():
+    raw = manifest("apiextensions.k8s.io/v1", "CustomResourceDefinition", "a.b.c")
+
+    assert len(told(CRDS, raw, with_status(raw, conditions=[]))) == 1
+
+
+def test_a_new_notice_is_urgent_and_an_old_one_is_not():
+    noticed = node(taints=[{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}])
+    report = manifest("stoker.dev/v1alpha1", "NodeState", "n1", status={"notice": {"kind": "spot"}})
+    cordoned = {**noticed, "spec": {**noticed["spec"], "unschedulable": True}}
+
+    assert [(e.notice, e.detail) for e in told(NODES, node(), noticed)] == [(True, "n1")]
+    assert [event.notice for event in told(NODE_STATES, None, report)] == [True]
+    assert [event.notice for event in told(NODES, noticed, cordoned)] == [False]
+    assert [event.notice for event in told(NODES, noticed, None)] == [False]

@@ -1,0 +1,213 @@
+import pytest
+
+from stoker.model.shape import Resources
+from stoker.model.snapshot import Notice, Taint, WeightCopy
+from stoker.model.times import rfc3339
+from stoker.observe.nodes import node_facts, nodes_from, state_facts
+from stoker.observe.pods import pod_facts
+from unit.observe.observe_builders import NOW, manifest, node, pod
+
+
+def read(raw_nodes=None, pods=(), states=(), seen=None, now_ms=NOW):
+    nodes, remembered = nodes_from(
+        [(raw["metadata"]["name"], node_facts(raw)) for raw in raw_nodes or [node()]],
+        [pod_facts(raw) for raw in pods],
+        {raw["metadata"]["name"]: state_facts(raw) for raw in states},
+        seen or {},
+        now_ms,
+    )
+    return nodes if seen is None else (nodes, remembered)
+
+
+def state(name="n1", **status):
+    return manifest("stoker.dev/v1alpha1", "NodeState", name, status=status)
+
+
+def taint(key, **more):
+    return {"key": key, "effect": "NoSchedule", **more}
+
+
+def noticed(*taints, **more):
+    return read([node(taints=taints)], **more)[0].notice
+
+
+def test_a_node_is_read_with_room_taints_labels_and_images():
+    raw = node(
+        labels={"b": "2", "a": "1"},
+        taints=[taint("dedicated", value="llm")],
+        images=[{"names": ["reg/b@sha256:1", "reg/b:2"]}, {"names": ["reg/a:1"]}, {"sizeBytes": 1}],
+    )
+
+    (found,) = read([raw])
+
+    assert found.labels == (("a", "1"), ("b", "2"))
+    assert found.taints == (Taint("dedicated", "llm", "NoSchedule"),)
+    assert found.images == ("reg/a:1", "reg/b:2", "reg/b@sha256:1")
+    assert found.allocatable == Resources(64_000, 512 * 2**30, 110, (("nvidia.com/gpu", 8),))
+    assert (found.ready, found.cordoned, found.gpu_unknown) == (True, False, "")
+
+
+@pytest.mark.parametrize("status", ["False", "Unknown"])
+def test_a_node_is_ready_only_when_it_says_so(status):
+    raw = node(conditions=[{"type": "Ready", "status": status}])
+
+    assert not read([raw])[0].ready
+
+
+def test_a_cordoned_node_says_so():
+    assert read([node(spec={"unschedulable": True})])[0].cordoned
+
+
+def test_nodes_come_sorted_by_name():
+    assert [found.name for found in read([node("b"), node("a")])] == ["a", "b"]
+
+
+def test_every_bound_pod_takes_room_until_it_is_gone_or_has_ended():
+    """Terminating pods hold their GPUs; finished and unbound ones hold nothing (design 4)."""
+    pods = [
+        pod("running", gpus=1),
+        pod("starting", gpus=1, phase="Pending"),
+        pod("leaving", gpus=2, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}),
+        pod("done", gpus=8, phase="Succeeded"),
+        pod("evicted", gpus=8, phase="Failed"),
+        pod("unbound", "", gpus=8, phase="Pending"),
+        pod("elsewhere", "n2", gpus=8),
+    ]
+
+    used = read(pods=pods)[0].used
+
+    assert used.device("nvidia.com/gpu") == 4
+    assert used.pods == 3
+
+
+def test_a_pod_that_cannot_be_read_makes_the_nodes_gpus_unknown():
+    broken = pod(spec={"overhead": {"cpu": "much"}})
+
+    assert "cannot be read" in read(pods=[broken])[0].gpu_unknown
+
+
+def test_a_node_whose_room_cannot_be_read_is_unknown_and_not_full():
+    assert "cannot be read" in read([node(allocatable={"cpu": "lots"})])[0].gpu_unknown
+
+
+def test_gpus_split_by_mig_are_not_counted():
+    raw = node(allocatable={"cpu": "8", "nvidia.com/mig-1g.10gb": "7", "nvidia.com/gpu": "0"})
+
+    assert "MIG" in read([raw])[0].gpu_unknown
+
+
+def test_mig_names_that_stay_at_zero_after_a_change_of_mode_do_not_matter():
+    raw = node(allocatable={"cpu": "8", "nvidia.com/mig-1g.10gb": "0", "nvidia.com/gpu": "8"})
+
+    assert read([raw])[0].gpu_unknown == ""
+
+
+def test_gpus_handed_out_by_resource_claims_are_not_counted():
+    claimed = pod(spec={"resourceClaims": [{"name": "gpu"}]})
+
+    assert "DRA" in read(pods=[claimed])[0].gpu_unknown
+
+
+def test_a_gpu_node_without_device_plugin_yet_says_so():
+    """cases.md row 161: Ready, but the GPU resource has not appeared."""
+    raw = node(labels={"nvidia.com/gpu.product": "NVIDIA-L4"}, allocatable={"cpu": "8"})
+
+    assert "device plugin" in read([raw])[0].gpu_unknown
+
+
+def test_a_node_without_gpus_is_simply_one():
+    assert read([node(allocatable={"cpu": "8"})])[0].gpu_unknown == ""
+
+
+def test_weights_come_from_the_node_state_and_are_warm_only_when_complete():
+    copies = [
+        {"uri": "hf://b", "revision": "2", "complete": True},
+        {"uri": "hf://a", "revision": "1"},
+        {"revision": "no uri"},
+    ]
+
+    (found,) = read(states=[state(cache=copies)])
+
+    assert found.weights == (WeightCopy("hf://a", "1", complete=False), WeightCopy("hf://b", "2"))
+
+
+def test_a_state_of_another_node_is_left_alone():
+    assert read(states=[state("n2", cache=[{"uri": "x"}])])[0].weights == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "deadline"),
+    [
+        ("aws-node-termination-handler/spot-itn", "spot-interruption", 120_000),
+        ("aws-node-termination-handler/scheduled-maintenance", "maintenance", None),
+        ("aws-node-termination-handler/asg-lifecycle-termination", "termination", None),
+        ("cloud.google.com/impending-node-termination", "termination", 30_000),
+        ("karpenter.sh/disrupted", "disruption", None),
+        ("node.kubernetes.io/out-of-service", "out-of-service", 0),
+    ],
+)
+def test_taints_of_the_clouds_are_notices(key, kind, deadline):
+    """semantics.md 1.12."""
+    added = NOW - 5000
+
+    found = noticed(taint(key, timeAdded=rfc3339(added)))
+
+    assert found == Notice(kind, added, None if deadline is None else added + deadline)
+
+
+def test_the_autoscaler_writes_its_instant_as_the_value():
+    found = noticed(taint("ToBeDeletedByClusterAutoscaler", value="1799999000"))
+
+    assert found == Notice("scale-down", 1_799_999_000_000)
+
+
+@pytest.mark.parametrize(
+    "key", ["aws-node-termination-handler/rebalance-recommendation", "node.kubernetes.io/not-ready"]
+)
+def test_hints_and_other_taints_are_no_notices(key):
+    assert noticed(taint(key)) is None
+
+
+def test_a_node_that_is_being_deleted_is_noticed():
+    raw = node()
+    raw["metadata"]["deletionTimestamp"] = rfc3339(NOW)
+
+    assert read([raw])[0].notice == Notice("deletion", NOW)
+
+
+def test_a_reported_notice_comes_with_its_own_deadline():
+    report = {"kind": "spot", "at": rfc3339(NOW), "deadline": rfc3339(NOW + 90_000)}
+
+    assert read(states=[state(notice=report)])[0].notice == Notice("spot", NOW, NOW + 90_000)
+
+
+@pytest.mark.parametrize("value", ["soon", 5, None])
+def test_a_deadline_that_is_no_time_is_none_at_all(value):
+    found = read(states=[state(notice={"kind": "spot", "deadline": value})])[0].notice
+
+    assert found is not None
+    assert found.deadline_ms is None
+
+
+def test_the_earliest_deadline_is_named_of_several():
+    found = noticed(
+        taint("karpenter.sh/disrupted", timeAdded=rfc3339(NOW - 60_000)),
+        taint("aws-node-termination-handler/spot-itn", timeAdded=rfc3339(NOW)),
+        taint("cloud.google.com/impending-node-termination", timeAdded=rfc3339(NOW)),
+    )
+
+    assert found is not None
+    assert found.deadline_ms == NOW + 30_000
+
+
+def test_a_notice_without_instant_counts_from_when_it_was_first_seen():
+    """Else its deadline would run away with every pass."""
+    raw = [node(taints=[taint("aws-node-termination-handler/spot-itn")])]
+
+    _, remembered = read(raw, seen={}, now_ms=NOW)
+    (later,), again = read(raw, seen=remembered, now_ms=NOW + 60_000)
+    _, forgotten = read([node()], seen=again)
+
+    assert later.notice == Notice("spot-interruption", NOW, NOW + 120_000)
+    assert remembered == again
+    assert forgotten == {}
