@@ -1,0 +1,66 @@
+"""One ModelService as decide works on it: what Git says, its shape, what it asks of a node.
+
+Made by decide, read by place, transition and scheduler_mode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stoker.decide.booking import Need
+from stoker.decide.eligible import Ask
+from stoker.model.fleet import Fleet, ModelService
+from stoker.model.refs import UnitRef
+from stoker.model.shape import UnitShape
+from stoker.model.snapshot import ServiceState
+
+__all__ = ["Case", "case_from"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A service that can be decided. `state` is what stands of it."""
+
+    ref: UnitRef
+    spec: ModelService
+    shape: UnitShape
+    ask: Ask
+    state: ServiceState
+
+    @property
+    def rev(self) -> str:
+        """The template hash that every replica should have."""
+        return self.shape.rev
+
+    @property
+    def need(self) -> Need:
+        """What one replica takes of a node."""
+        return Need(self.shape.shape.requests, self.spec.gpu_resource)
+
+    @property
+    def weights(self) -> tuple[str, str]:
+        """Which weights it loads: uri and model revision."""
+        return self.spec.model_uri, self.spec.model_revision
+
+    @property
+    def image(self) -> str:
+        """The engine image as its pod names it."""
+        return self.shape.shape.image or self.spec.engine_image
+
+
+def case_from(
+    ref: UnitRef, spec: ModelService, shape: UnitShape, fleet: Fleet, state: ServiceState
+) -> Case:
+    """Put a case together. A service that lists no pools may use all of the fleet, in its order."""
+    known = {pool.name: pool for pool in fleet.pools}
+    names = spec.pools or tuple(known)
+    ask = Ask(
+        pools=tuple(known[name] for name in names if name in known),
+        tolerations=shape.shape.tolerations,
+        node_selector=shape.shape.node_selector,
+        node_affinity=shape.shape.node_affinity,
+        gpu_products=spec.gpu_products,
+        gpu_min_memory_bytes=spec.gpu_min_memory_bytes,
+        needs_gpus=shape.shape.requests.device(spec.gpu_resource) > 0,
+    )
+    return Case(ref, spec, shape, ask, state)

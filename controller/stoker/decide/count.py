@@ -1,0 +1,53 @@
+"""How many replicas a service wants, and who says so. Called once per service by decide.
+
+Who owns a count is arbitrated by facts (design section 5):
+
+- mode Scheduler, a live owner (HorizontalPodAutoscaler, ScaledObject) of the Deployment or
+  `scaling.mode: External`: the live value is kept, zero included; 1 when nothing stands.
+- mode Nodes, `scaling.mode: External`: counts of its Deployments are never adopted one by
+  one, and their sum counts copies that stand only during a move. So the count decided last
+  (history) is kept; with no history the sum of all live counts, which is never less than
+  what was wanted; 1 when nothing stands. The same while a service changes to mode Scheduler.
+- else Git's `spec.replicas`.
+
+Only the second rule reads history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stoker.decide.case import Case
+from stoker.decide.fate import is_home
+from stoker.model.fleet import PlacementMode
+from stoker.model.plan import CountReason
+
+__all__ = ["Count", "wanted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The wanted count of Ready replicas and where it comes from."""
+
+    replicas: int
+    reason: CountReason
+
+
+def wanted(case: Case, remembered: int | None) -> Count:
+    """The count now; `remembered` is what was decided last, None when that is not known."""
+    standing = [placement for placement in case.state.placements if not placement.terminating]
+    home = [placement for placement in standing if is_home(case, placement)]
+    settled = len(home) == len(standing)
+    owner = next((p.externally_scaled for p in home if p.externally_scaled), "")
+    if case.spec.placement_mode is PlacementMode.SCHEDULER and home and settled:
+        live = sum(placement.replicas for placement in home)
+        if owner or case.spec.scaling_mode is not None:
+            return Count(live, CountReason(owner or "External", "live value kept"))
+    if case.spec.replicas is not None:
+        return Count(case.spec.replicas, CountReason("Git", "spec.replicas"))
+    if remembered is not None:
+        return Count(remembered, CountReason("External", "count decided last"))
+    if standing:
+        live = sum(placement.replicas for placement in standing)
+        return Count(live, CountReason("External", "sum of live counts"))
+    return Count(1, CountReason("External", "nothing stands yet"))

@@ -1,0 +1,209 @@
+"""Where each replica runs, how many there are, and the next step to get there.
+
+In: what Git wants, the shapes of its pods, the cluster at one instant, what earlier passes
+learned, the time. Out: the Plan. Pure: the same input gives the same plan, whatever the
+order of its parts. Called by the pass, the command line, the simulator and replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+from stoker.decide.case import Case, case_from
+from stoker.decide.count import wanted
+from stoker.decide.explain import named_rejections
+from stoker.decide.holds import held_for_unknown
+from stoker.decide.moves import earliest
+from stoker.decide.place import Index
+from stoker.decide.scheduler_mode import count_only
+from stoker.decide.slots import Standing, slots_of
+from stoker.decide.transition import Step, transition
+from stoker.model.fleet import Desired, ModelService, PlacementMode
+from stoker.model.history import History, UnitHistory
+from stoker.model.plan import CountReason, Plan, ServiceDecision
+from stoker.model.refs import UnitRef
+from stoker.model.shape import UnitShape
+from stoker.model.snapshot import ServiceState, Snapshot
+from stoker.objects.names import MAX_SERVICE_IN_NAME
+
+__all__ = ["decide", "decide_steps"]
+
+
+def decide(
+    desired: Desired,
+    shapes: tuple[UnitShape, ...],
+    snapshot: Snapshot,
+    history: History,
+    now_ms: int,
+) -> Plan:
+    """Decide about every ModelService that has a shape.
+
+    Services without one, broken units and units that left Git are absent from the plan:
+    their objects stay as they are (what left Git is prune's business). Their GPUs count.
+    """
+    steps = decide_steps(desired, shapes, snapshot, history, now_ms)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            plan: Plan = end.value
+            return plan
+
+
+def decide_steps(
+    desired: Desired,
+    shapes: tuple[UnitShape, ...],
+    snapshot: Snapshot,
+    history: History,
+    now_ms: int,
+) -> Generator[ServiceDecision, None, Plan]:
+    """The same, yielding each decision as it is made, so that a caller may stop in between."""
+    # 1. Line up the services that can be decided, sorted by ref.
+    cases = _cases(desired, shapes, snapshot)
+
+    # 2. Build the index of nodes, with every pod that is still to come booked.
+    shape_of = {shape.ref: shape for shape in shapes}
+    index = Index(snapshot.nodes, snapshot.services, cases, shape_of)
+
+    # 3. Decide one service after the other; each sees what those before it took.
+    known = dict(history.entries)
+    decisions: list[ServiceDecision] = []
+    wakes: list[int | None] = []
+    for case in cases:
+        past = known.get(case.ref, UnitHistory())
+        unknown = _unknown(case, snapshot)
+        if unknown:
+            decision = _left_alone(case, unknown)
+        else:
+            decision, wake_at_ms = _decided(case, index, past, now_ms)
+            wakes.append(wake_at_ms)
+            known[case.ref] = _learned(past, decision, now_ms)
+        decisions.append(decision)
+        yield decision
+
+    # 4. Remember, for units that are still in Git.
+    still = {unit.ref for unit in desired.units} | set(desired.broken)
+    entries = tuple(sorted((ref, past) for ref, past in known.items() if ref in still))
+    return Plan(
+        now_ms=now_ms,
+        decisions=tuple(decisions),
+        wake_at_ms=earliest(*wakes),
+        history=History(entries).records(),
+    )
+
+
+def _cases(desired: Desired, shapes: tuple[UnitShape, ...], snapshot: Snapshot) -> tuple[Case, ...]:
+    shape_of = {shape.ref: shape for shape in shapes}
+    state_of = {state.ref: state for state in snapshot.services}
+    return tuple(
+        case_from(
+            unit.ref,
+            unit.spec,
+            shape_of[unit.ref],
+            desired.fleet,
+            state_of.get(unit.ref, ServiceState(unit.ref)),
+        )
+        for unit in sorted(desired.units, key=lambda unit: unit.ref)
+        if isinstance(unit.spec, ModelService) and unit.ref in shape_of
+    )
+
+
+def _unknown(case: Case, snapshot: Snapshot) -> list[tuple[str, str]]:
+    """What this service's decision needs and the snapshot lacks.
+
+    Unread pods of any namespace hide what is free. Mode Scheduler needs no nodes, unless
+    Deployments of mode Nodes still stand.
+    """
+    by_node = case.spec.placement_mode is PlacementMode.NODES or any(
+        placement.node for placement in case.state.placements
+    )
+    return [
+        (what, why) for what, why in snapshot.unknown if _concerns(what, case.ref, by_node=by_node)
+    ]
+
+
+def _concerns(what: str, ref: UnitRef, *, by_node: bool) -> bool:
+    kind, _, rest = what.partition("/")
+    namespace, _, name = rest.partition("/")
+    match kind:
+        case "nodes":
+            return by_node
+        case "pods":
+            return by_node or namespace in {"", ref.namespace}
+        case "deployments":
+            of_service = not name or name == ref.name or name.startswith(_prefix(ref.name))
+            return not namespace or (namespace == ref.namespace and of_service)
+        case _:
+            return False
+
+
+def _prefix(service: str) -> str:
+    """How names of the service's Deployments begin."""
+    return service[:MAX_SERVICE_IN_NAME].rstrip("-.") + "-"
+
+
+def _left_alone(case: Case, unknown: list[tuple[str, str]]) -> ServiceDecision:
+    """Nothing is created, retired or lowered."""
+    slots = [slot for placement in case.state.placements for slot in slots_of(placement)]
+    return ServiceDecision(
+        ref=case.ref,
+        mode=case.spec.placement_mode,
+        rev=case.rev,
+        replicas=None,
+        count=CountReason("unknown", "the cluster could not be read"),
+        ready=sum(1 for slot in slots if slot.standing is Standing.READY),
+        warming=sum(1 for slot in slots if slot.standing is Standing.WARMING),
+        untouched=tuple(sorted(placement.name for placement in case.state.placements)),
+        holds=(held_for_unknown(unknown),),
+        updating=_is_updating(case),
+    )
+
+
+def _decided(
+    case: Case, index: Index, past: UnitHistory, now_ms: int
+) -> tuple[ServiceDecision, int | None]:
+    count = wanted(case, past.wanted)
+    in_nodes = case.spec.placement_mode is PlacementMode.NODES
+    step = (transition if in_nodes else count_only)(case, index, count.replicas, now_ms)
+    decision = ServiceDecision(
+        ref=case.ref,
+        mode=case.spec.placement_mode,
+        rev=case.rev,
+        replicas=count.replicas,
+        count=count.reason,
+        ready=sum(1 for j in step.judged if j.ready),
+        warming=sum(1 for j in step.judged if j.standing is Standing.WARMING),
+        floor=case.spec.floor(count.replicas),
+        placements=step.moves.placements,
+        retirements=step.moves.retirements,
+        untouched=step.moves.untouched,
+        holds=step.holds,
+        attempts=(*step.moves.attempts, *named_rejections(step.tallies)),
+        rejected=_by_rule(step),
+        updating=_is_updating(case),
+    )
+    return decision, step.wake_at_ms
+
+
+def _by_rule(step: Step) -> tuple[tuple[str, int], ...]:
+    counts: dict[str, int] = {}
+    for tally in step.tallies:
+        counts[tally.rule] = counts.get(tally.rule, 0) + tally.count
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _is_updating(case: Case) -> bool:
+    """Whether replicas of another rev or mode stand."""
+    in_nodes = case.spec.placement_mode is PlacementMode.NODES
+    return any(
+        placement.replicas and (placement.rev != case.rev or bool(placement.node) != in_nodes)
+        for placement in case.state.placements
+    )
+
+
+def _learned(past: UnitHistory, decision: ServiceDecision, now_ms: int) -> UnitHistory:
+    held_since_ms = None
+    if decision.updating and decision.holds:
+        held_since_ms = past.held_since_ms if past.held_since_ms is not None else now_ms
+    return replace(past, wanted=decision.replicas, held_since_ms=held_since_ms)

@@ -1,0 +1,140 @@
+"""A decision in words: the lines of `stoker explain`, and the rejections worth naming.
+
+decide calls named_rejections, the command line and report call explain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stoker.decide.place import Tally
+from stoker.model.fleet import Desired, ModelService, PlacementMode
+from stoker.model.plan import Attempt, Plan, ServiceDecision
+from stoker.model.refs import UnitRef
+from stoker.model.times import rfc3339
+
+__all__ = ["explain", "named_rejections"]
+
+MOST_NAMED = 3
+COLUMNS = ("NODE", "CLASS", "READY IN", "VERDICT")
+
+
+def named_rejections(tallies: Iterable[Tally]) -> tuple[Attempt, ...]:
+    """At most three nodes that were turned away, each by another rule, the nearest first."""
+    named: dict[str, Attempt] = {}
+    for tally in tallies:
+        if tally.rule not in named and len(named) < MOST_NAMED:
+            named[tally.rule] = Attempt(tally.node, tally.pool, tally.reason, tally.rule)
+    return tuple(named.values())
+
+
+def explain(desired: Desired, plan: Plan, ref: UnitRef, *, record: str = "") -> tuple[str, ...]:
+    """Why the service is where it is, as lines without line ends.
+
+    `record` names the decision record, if there is one. A unit without a decision gets
+    one line that says why.
+    """
+    decision = plan.decision(ref)
+    unit = desired.unit(ref)
+    if decision is None or unit is None or not isinstance(unit.spec, ModelService):
+        return (f"{ref.short}  {_why_undecided(desired, ref)}",)
+    return (
+        _headline(decision, plan, record),
+        "",
+        *_count(desired, decision),
+        *_place(unit.spec, decision),
+        *_steps(decision),
+        *_holds(decision),
+    )
+
+
+def _why_undecided(desired: Desired, ref: UnitRef) -> str:
+    if ref in desired.broken:
+        return "not decided: its files are wrong (stoker validate); what stands is left as it is"
+    unit = desired.unit(ref)
+    if unit is None:
+        return "not decided: not in Git"
+    if not isinstance(unit.spec, ModelService):
+        return f"nothing to decide about a {ref.kind}"
+    return "not decided: it did not render; what stands is left as it is"
+
+
+def _headline(decision: ServiceDecision, plan: Plan, record: str) -> str:
+    wants = "?" if decision.replicas is None else str(decision.replicas)
+    state = [f"{decision.ready} Ready", f"{decision.warming} warming"]
+    if decision.holds:
+        state.append(", ".join(hold.code for hold in decision.holds))
+    line = f"{decision.ref.short}  wants {wants}: {', '.join(state)}"
+    known = f"decision {record} " if record else "decided "
+    return f"{line}      {known}at {rfc3339(plan.now_ms)}"
+
+
+def _count(desired: Desired, decision: ServiceDecision) -> Iterable[str]:
+    unit = desired.unit(decision.ref)
+    where = ""
+    if unit is not None and decision.count.source == "Git":
+        line = unit.line_of("spec.replicas")
+        where = f"  {line.path}:{line.line} @ {desired.revision.short}"
+    wants = "?" if decision.replicas is None else str(decision.replicas)
+    owner = "" if decision.count.source == "Git" else f"{decision.count.source}: "
+    yield f"COUNT  {wants}   {owner}{decision.count.detail}{where}"
+    yield f"       floor {decision.floor} Ready while anything moves"
+
+
+def _place(spec: ModelService, decision: ServiceDecision) -> Iterable[str]:
+    if decision.mode is PlacementMode.SCHEDULER:
+        yield "PLACE  placement.mode is Scheduler: nodes are the scheduler's choice"
+    else:
+        yield f"PLACE  order ReadyPoolPack; pools {' > '.join(spec.pools) or 'all of the fleet'}"
+    rows = [COLUMNS, *(_row(attempt) for attempt in decision.attempts)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows if decision.attempts else ():
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield "  " + "  ".join([*cells, row[3]])
+    if decision.rejected:
+        counts = ", ".join(f"{rule} {count}" for rule, count in decision.rejected)
+        yield f"  nodes turned away, by rule: {counts}"
+
+
+def _row(attempt: Attempt) -> tuple[str, str, str, str]:
+    readiness = attempt.readiness
+    warmth = str(readiness.warmth) if readiness is not None else "-"
+    serving = attempt.verdict == "kept" or readiness is None
+    ready_in = "-" if serving or readiness is None else _duration(readiness.p50_ms)
+    verdict = f"{attempt.rule}: {attempt.verdict}" if attempt.rule else attempt.verdict
+    if readiness is not None and not serving:
+        verdict += f" ({readiness.facts})"
+    return attempt.node or "(any)", warmth, ready_in, verdict
+
+
+def _steps(decision: ServiceDecision) -> Iterable[str]:
+    starts = [placement for placement in decision.placements if not placement.exists]
+    if not starts and not decision.retirements:
+        return
+    yield "NOW"
+    for placement in starts:
+        instead = f" for {placement.replaces}" if placement.replaces else ""
+        where = f" on {placement.node}" if placement.node else ""
+        yield f"  create {placement.name} x{placement.count}{where}{instead}"
+    for retirement in decision.retirements:
+        left = f", keeps {retirement.keep}" if retirement.keep else ""
+        yield f"  {retirement.stage} {retirement.name}{left}: {retirement.reason}"
+
+
+def _holds(decision: ServiceDecision) -> Iterable[str]:
+    if not decision.holds:
+        return
+    yield "WOULD CHANGE THE ANSWER"
+    for hold in decision.holds:
+        yield f"  {hold.code}: {hold.message}"
+        yield f"    {hold.remedy}"
+
+
+def _duration(milliseconds: int) -> str:
+    """`55s`, `2m40s`, `1h05m`: rounded up to whole seconds."""
+    seconds = -(-milliseconds // 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02d}m"
+    return f"{minutes}m{seconds:02d}s" if minutes else f"{seconds}s"

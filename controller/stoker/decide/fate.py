@@ -1,0 +1,163 @@
+"""What is to become of each standing replica: stay, move under the budgets, or leave anyhow.
+
+Called by transition and scheduler_mode. Where a pod landed is where it is: another node of
+the service's pools is as good as the one decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+
+from stoker.decide.case import Case
+from stoker.decide.place import Index
+from stoker.decide.slots import Slot, Standing, slots_of
+from stoker.model.fleet import PlacementMode
+from stoker.model.snapshot import LivePlacement, Notice
+
+__all__ = ["Fate", "Judged", "is_home", "judge", "latest_stop_ms", "victims"]
+
+
+class Fate(StrEnum):
+    """GOOD stays. MOVING leaves when its successor is there, under the budgets. FORCED
+    leaves whatever the budgets say. LEAVING is on its way out already.
+    """
+
+    GOOD = "Good"
+    MOVING = "Moving"
+    FORCED = "Forced"
+    LEAVING = "Leaving"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A slot with its fate. `reason` says why it goes; empty for GOOD.
+
+    `outdated` = of another rev or placement mode. `notice` is its node's, if any.
+    """
+
+    slot: Slot
+    fate: Fate
+    reason: str = ""
+    outdated: bool = False
+    notice: Notice | None = None
+    dearness: tuple[Decimal, int] = (Decimal(0), 0)
+    """Price of a GPU hour in its pool, then the pool's place in the service's list."""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Unique within the service."""
+        return self.slot.placement.name, self.slot.index
+
+    @property
+    def standing(self) -> Standing:
+        """What it is worth."""
+        return self.slot.standing
+
+    @property
+    def ready(self) -> bool:
+        """Ready, with traffic."""
+        return self.slot.standing is Standing.READY
+
+
+def judge(case: Case, index: Index) -> tuple[Judged, ...]:
+    """Every replica that stands, in the order of Deployment names."""
+    placements = sorted(case.state.placements, key=lambda placement: placement.name)
+    return tuple(
+        _judged(case, index, slot) for placement in placements for slot in slots_of(placement)
+    )
+
+
+def is_home(case: Case, placement: LivePlacement) -> bool:
+    """Whether the Deployment is of the service's placement mode."""
+    return bool(placement.node) == (case.spec.placement_mode is PlacementMode.NODES)
+
+
+def victims(judged: Iterable[Judged]) -> list[Judged]:
+    """Who goes first: stuck, not started, warming, Ready; then from the dearer pool (by
+
+    price, then by place in the list); then the newest; then by name.
+    """
+    return sorted(judged, key=_victim)
+
+
+def latest_stop_ms(case: Case, notice: Notice | None) -> int | None:
+    """When a replica on a noticed node must stop taking requests, whatever else is true:
+
+    endpoints settle, and what is left when the engine is told to stop still has its
+    shutdown time before the node goes. None without a deadline.
+    """
+    if notice is None or notice.deadline_ms is None:
+        return None
+    return notice.deadline_ms - case.spec.drain.shutdown_ms - case.spec.drain.endpoint_sync_ms
+
+
+def _judged(case: Case, index: Index, slot: Slot) -> Judged:
+    node = index.node(slot.node)
+    outdated = slot.placement.rev != case.rev or not is_home(case, slot.placement)
+    notice = node.notice if node is not None else None
+    forced = _forced_reason(slot, gone=node is None, notice=notice)
+    reason = forced or _moving_reason(case, index, slot, known=node is not None)
+    if slot.standing is Standing.LEAVING:
+        fate, reason = Fate.LEAVING, reason or "no longer wanted"
+    elif forced:
+        fate = Fate.FORCED
+    else:
+        fate = Fate.MOVING if reason else Fate.GOOD
+    return Judged(slot, fate, reason, outdated, notice, _dearness(case, index, slot.node))
+
+
+def _forced_reason(slot: Slot, *, gone: bool, notice: Notice | None) -> str:
+    """A pod on a node that the snapshot lacks stays as it is: a node may be newer than the
+
+    snapshot, and if it is gone Kubernetes removes the pod. A pod that waits for such a node
+    waits for nothing.
+    """
+    if notice is not None:
+        return f"node {slot.node} goes away ({notice.kind})"
+    if gone and slot.placement.node and not slot.bound:
+        return f"node {slot.node} is gone"
+    return ""
+
+
+def _moving_reason(case: Case, index: Index, slot: Slot, *, known: bool) -> str:
+    if not is_home(case, slot.placement):
+        return f"placement.mode is now {case.spec.placement_mode}"
+    if slot.placement.rev != case.rev:
+        return f"rev {slot.placement.rev} -> {case.rev}"
+    return index.must_move(case, slot.node) if known else ""
+
+
+def _dearness(case: Case, index: Index, node: str) -> tuple[Decimal, int]:
+    name = index.pool(case, node)
+    for place, pool in enumerate(case.ask.pools):
+        if pool.name == name:
+            return _price(pool.price_per_gpu_hour), place
+    return Decimal(0), 0
+
+
+def _price(text: str | None) -> Decimal:
+    """A price that is not given or not a number is no reason to prefer a victim."""
+    try:
+        price = Decimal(text or 0)
+    except InvalidOperation:
+        return Decimal(0)
+    return price if price.is_finite() else Decimal(0)
+
+
+_WORTH = {Standing.STUCK: 0, Standing.LEAVING: 1, Standing.WARMING: 2, Standing.READY: 3}
+
+
+def _victim(judged: Judged) -> tuple[int, Decimal, int, int, str, int]:
+    price, place = judged.dearness
+    slot = judged.slot
+    return (
+        _WORTH[slot.standing],
+        -price,
+        -place,
+        -slot.created_ms,
+        slot.placement.name,
+        slot.index,
+    )

@@ -1,0 +1,175 @@
+"""What stands after this pass, Deployment by Deployment. The last step of transition.
+
+In: the Deployments of one service, the replicas chosen to go, the starts chosen. Out:
+placements to write, retirements with their next step, and what is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stoker.decide.case import Case
+from stoker.decide.fate import Judged, is_home
+from stoker.decide.place import Choice, Index
+from stoker.decide.retire import Departure, Leave, retire
+from stoker.decide.slots import Standing
+from stoker.model.plan import Attempt, Placement, Retirement
+from stoker.model.snapshot import LivePlacement
+from stoker.objects.names import deployment_name
+
+__all__ = ["Moves", "Start", "Standings", "earliest", "write_moves"]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One new replica, and the Deployment it takes over from (empty: none)."""
+
+    choice: Choice
+    replaces: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """The replicas of one service: all of them, those chosen to go with the reason, new ones."""
+
+    judged: tuple[Judged, ...]
+    going: tuple[Judged, ...]
+    starts: tuple[Start, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """The parts of a ServiceDecision that a transition fills, sorted as they are there."""
+
+    placements: tuple[Placement, ...] = ()
+    retirements: tuple[Retirement, ...] = ()
+    untouched: tuple[str, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    wake_at_ms: int | None = None
+
+
+def earliest(*instants: int | None) -> int | None:
+    """The first of those that are not None; None when all are."""
+    return min((instant for instant in instants if instant is not None), default=None)
+
+
+def write_moves(
+    case: Case,
+    index: Index,
+    lives: Iterable[LivePlacement],
+    standings: Standings,
+    now_ms: int,
+) -> Moves:
+    """Put the choices into Deployments, `lives` and new ones.
+
+    A Deployment of the other placement mode cannot be rendered: it is left as it is until
+    it leaves. One that loses some replicas keeps its count until those are drained.
+    """
+    started = _by_name(case, standings.starts)
+    placements: list[Placement] = []
+    departures: list[Departure] = []
+    untouched: list[str] = []
+    gone = {j.key for j in standings.going}
+    for live in sorted(lives, key=lambda placement: placement.name):
+        if live.terminating:
+            untouched.append(live.name)
+            continue
+        slots = [j for j in standings.judged if j.slot.placement.name == live.name]
+        leave = Leave(
+            placement=live,
+            going=tuple(j for j in slots if j.key in gone),
+            kept=tuple(j for j in slots if j.key not in gone),
+            added=len(started.pop(live.name, ())) if is_home(case, live) else 0,
+        )
+        replicas = len(leave.kept) + leave.added
+        stays = bool(replicas)
+        if leave.going or not stays:
+            departure = retire(leave, case.spec.drain, now_ms)
+            departures.append(departure)
+            replicas = departure.replicas
+        if stays and is_home(case, live):
+            placements.append(_standing_placement(case, index, live, slots, replicas))
+        elif stays and not leave.going:
+            untouched.append(live.name)
+    for name, starts in sorted(started.items()):
+        placements.append(_new_placement(case, name, starts))
+    return Moves(
+        placements=tuple(sorted(placements, key=lambda placement: placement.name)),
+        retirements=tuple(departure.retirement for departure in departures),
+        untouched=tuple(untouched),
+        attempts=_attempts(case, index, standings),
+        wake_at_ms=earliest(*(departure.wake_at_ms for departure in departures)),
+    )
+
+
+def _by_name(case: Case, starts: Iterable[Start]) -> dict[str, list[Start]]:
+    named: dict[str, list[Start]] = {}
+    for start in starts:
+        name = deployment_name(case.ref.name, start.choice.node.name, case.rev)
+        named.setdefault(name, []).append(start)
+    return named
+
+
+def _standing_placement(
+    case: Case, index: Index, live: LivePlacement, slots: list[Judged], replicas: int
+) -> Placement:
+    where = slots[0].slot.node if slots else live.node
+    all_ready = all(j.ready for j in slots)
+    return Placement(
+        name=live.name,
+        rev=live.rev,
+        node=live.node,
+        node_uid=live.node_uid,
+        pool=index.pool(case, where) or index.pool(case, live.node),
+        count=replicas,
+        exists=True,
+        readiness=None if all_ready or index.node(where) is None else index.readiness(case, where),
+    )
+
+
+def _new_placement(case: Case, name: str, starts: list[Start]) -> Placement:
+    choice = starts[0].choice
+    return Placement(
+        name=name,
+        rev=case.rev,
+        node=choice.node.name,
+        node_uid=choice.node.uid,
+        pool=choice.pool,
+        count=len(starts),
+        replaces=starts[0].replaces,
+        readiness=choice.readiness,
+    )
+
+
+_VERDICTS = {
+    Standing.READY: "kept",
+    Standing.WARMING: "starting",
+    Standing.STUCK: "stuck",
+    Standing.LEAVING: "leaving",
+}
+
+
+def _attempts(case: Case, index: Index, standings: Standings) -> tuple[Attempt, ...]:
+    """Where replicas stand, sorted by node, then where new ones go, in the order chosen."""
+    going = {(j.slot.placement.name, j.slot.index) for j in standings.going}
+    standing = []
+    for j in standings.judged:
+        node = j.slot.node
+        leaves = (j.slot.placement.name, j.slot.index) in going
+        verdict = f"leaving: {j.reason}" if leaves else _VERDICTS[j.standing]
+        if j.standing is Standing.STUCK and j.slot.pod is not None and j.slot.pod.reason:
+            verdict += f" ({j.slot.pod.reason})"
+        known = node and index.node(node) is not None
+        readiness = index.readiness(case, node) if known else None
+        standing.append(Attempt(node, index.pool(case, node), verdict, readiness=readiness))
+    chosen = [
+        Attempt(
+            start.choice.node.name,
+            start.choice.pool,
+            f"create: {start.choice.free_gpus} free GPUs",
+            readiness=start.choice.readiness,
+        )
+        for start in standings.starts
+    ]
+    return (*sorted(standing, key=lambda attempt: (attempt.node, attempt.verdict)), *chosen)

@@ -1,0 +1,277 @@
+"""Choose a node for one start, from an index that is built once a pass.
+
+Nodes that no rule can tell apart form a class. A choice looks at the classes a service may
+use and at the few nodes that are special to it (they hold its weights, its image, or a
+replica of it), so its cost does not grow with the nodes of the fleet. Called by transition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from stoker.decide.booking import Need, Room, book_missing_pods, misfit
+from stoker.decide.case import Case
+from stoker.decide.classes import NodeClass
+from stoker.decide.eligible import (
+    FIT_RULES,
+    RULES,
+    Ask,
+    ask_labels,
+    first_rejection,
+    must_move,
+    pool_of,
+)
+from stoker.decide.order import Near, Rank, near, rank
+from stoker.decide.ready_in import Facts, estimate, ready_in_bucket
+from stoker.decide.warmth import Warmth
+from stoker.model.plan import Readiness
+from stoker.model.refs import UnitRef
+from stoker.model.shape import Resources, UnitShape
+from stoker.model.snapshot import Node, ServiceState
+
+__all__ = ["Choice", "Index", "Tally"]
+
+RULE_ORDER = {rule: place for place, rule in enumerate([name for name, _ in RULES] + [*FIT_RULES])}
+SHORTAGES = {
+    "leaving-here": "a replica of this service is still leaving",
+    "failed-here": "a replica of this service is stuck",
+    "devices": "too few free devices",
+    "cpu": "too little free CPU",
+    "memory": "too little free memory",
+    "pods": "no room for one more pod",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A node that was chosen, and how many of its GPUs were free before."""
+
+    node: Node
+    pool: str
+    readiness: Readiness
+    free_gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many nodes of a pool one rule turned away, with one of them as the example."""
+
+    rule: str
+    count: int
+    node: str
+    reason: str
+    pool: str = ""
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What RULES say about one ask: usable classes with their pool, and who was turned away."""
+
+    usable: dict[int, tuple[int, str]]
+    rejected: tuple[Tally, ...]
+
+
+class Index:
+    """The nodes of one pass. `pick` reads, `book` takes room; room never grows back."""
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        services: Iterable[ServiceState],
+        cases: Collection[Case],
+        shapes: Mapping[UnitRef, UnitShape],
+    ) -> None:
+        self._nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.name)}
+        self._labels = {name: dict(node.labels) for name, node in self._nodes.items()}
+        self._rooms = {name: Room(node) for name, node in self._nodes.items()}
+        book_missing_pods(self._rooms, services, shapes)
+        self._warmth = Warmth(self._nodes.values(), cases)
+        self._classes: list[NodeClass] = []
+        self._class_of: dict[str, int] = {}
+        self._answers: dict[Ask, _Answer] = {}
+        self._group(sorted(set().union(*(ask_labels(case.ask) for case in cases))))
+
+    def node(self, name: str) -> Node | None:
+        """That node; None when it is not in the snapshot."""
+        return self._nodes.get(name)
+
+    def pool(self, case: Case, name: str) -> str:
+        """Name of the service's pool that the node is in; empty for none."""
+        found = pool_of(self._labels.get(name, {}), case.ask.pools)
+        return found[1] if found is not None else ""
+
+    def must_move(self, case: Case, name: str) -> str:
+        """Why a replica of the service on that node has to move some day; empty: it may stay."""
+        return must_move(self._nodes[name], self._labels[name], case.ask)
+
+    def readiness(self, case: Case, name: str) -> Readiness:
+        """The estimate for a start of the service there."""
+        return estimate(case.spec, self._warmth.facts(case, name))
+
+    def pick(
+        self, case: Case, *, urgent: bool, own: Collection[str], barred: Mapping[str, str]
+    ) -> Choice | None:
+        """The best node for one more replica; None when nothing fits.
+
+        `own` are nodes with a replica of the service, `barred` maps nodes that must not be
+        used to the rule's name. For an urgent start what a node holds counts wherever it
+        came from; for any other, nodes in `own` rank as if they held nothing, so that a
+        service's own replicas never attract its own scale-up.
+        """
+        answer = self._answer(case.ask)
+        best = self._best_special(case, answer, own, barred, urgent=urgent)
+        skip = {*own, *barred}
+        for nearness, number in self._nearest_first(case, answer, urgent=urgent):
+            if best is not None and nearness > best[:2]:
+                break
+            found = self._classes[number].best(case.need, skip)
+            if found is not None:
+                candidate = rank(nearness, own_here=False, free_gpus=found[0], name=found[1])
+                best = candidate if best is None else min(best, candidate)
+        if best is None:
+            return None
+        name = best[-1]
+        return Choice(
+            node=self._nodes[name],
+            pool=answer.usable[self._class_of[name]][1],
+            readiness=self.readiness(case, name),
+            free_gpus=best[-2],
+        )
+
+    def book(self, name: str, need: Need) -> None:
+        """Take the room of one replica on that node."""
+        self._classes[self._class_of[name]].book(name, need)
+
+    def would_fit(self, case: Case, name: str, freed: Resources) -> bool:
+        """Whether a start would fit on that node once `freed` is given back there."""
+        if self._class_of.get(name, -1) not in self._answer(case.ask).usable:
+            return False
+        room = self._rooms[name]
+        room.take(freed, -1)
+        missing = misfit(room, case.need)
+        room.take(freed)
+        return not missing
+
+    def rejections(
+        self, case: Case, barred: Mapping[str, str], *, thorough: bool
+    ) -> tuple[Tally, ...]:
+        """Who was turned away and by which rule, those nearest to being chosen first.
+
+        Nodes that fit are in no tally. Unless `thorough`, nodes with enough free GPUs
+        are taken to fit: looking at each is worth its time only when no place was found.
+        """
+        answer = self._answer(case.ask)
+        turned: dict[tuple[str, str], list[tuple[str, int]]] = {}
+        for number, (_, pool) in answer.usable.items():
+            home = self._classes[number]
+            short = home.short_of_gpus(case.need)
+            if short is not None:
+                turned.setdefault(("gpus", pool), []).append(short)
+            for rule, name, count in home.misfits(case.need) if thorough else ():
+                turned.setdefault((rule, pool), []).append((name, count))
+        for name, rule in sorted(barred.items()):
+            usable = answer.usable.get(self._class_of.get(name, -1))
+            if usable is not None and not misfit(self._rooms[name], case.need):
+                turned.setdefault((rule, usable[1]), []).append((name, 1))
+        tallies = [
+            Tally(rule, sum(count for _, count in found), name, self._why(case, rule, name), pool)
+            for (rule, pool), found in turned.items()
+            for name in [min(found)[0]]
+        ]
+        tallies.extend(answer.rejected)
+        return tuple(sorted(tallies, key=lambda tally: (-RULE_ORDER[tally.rule], tally.node)))
+
+    def _group(self, keys: list[str]) -> None:
+        numbers: dict[tuple[object, ...], int] = {}
+        for name, node in self._nodes.items():
+            labels = self._labels[name]
+            facts = self._warmth.common(name)
+            signature = (
+                tuple(labels.get(key) for key in keys),
+                node.taints,
+                node.ready,
+                node.cordoned,
+                node.notice.kind if node.notice else None,
+                node.gpu_unknown,
+                facts,
+            )
+            number = numbers.setdefault(signature, len(numbers))
+            if number == len(self._classes):
+                self._classes.append(NodeClass(node, labels, facts, self._rooms))
+            self._classes[number].names.append(name)
+            self._class_of[name] = number
+
+    def _answer(self, ask: Ask) -> _Answer:
+        known = self._answers.get(ask)
+        if known is not None:
+            return known
+        usable: dict[int, tuple[int, str]] = {}
+        turned: dict[str, list[tuple[str, str, int]]] = {}
+        for number, home in enumerate(self._classes):
+            rejection = first_rejection(home.node, home.labels, ask)
+            if rejection is not None:
+                entry = (home.names[0], rejection.reason, len(home.names))
+                turned.setdefault(rejection.rule, []).append(entry)
+                continue
+            pool = pool_of(home.labels, ask.pools)
+            assert pool is not None, "the first rule turns away nodes of other pools"
+            usable[number] = pool
+        rejected = tuple(
+            Tally(rule, sum(count for _, _, count in found), *min(found)[:2])
+            for rule, found in turned.items()
+        )
+        return self._answers.setdefault(ask, _Answer(usable, rejected))
+
+    def _nearest_first(
+        self, case: Case, answer: _Answer, *, urgent: bool
+    ) -> list[tuple[Near, int]]:
+        """Usable classes, nearest first, by what all their nodes hold."""
+        bucket_of: dict[tuple[bool, bool], int] = {}
+        found = []
+        for number, (pool, _) in answer.usable.items():
+            facts = self._classes[number].facts
+            held = (case.image in facts, case.weights in facts)
+            if held not in bucket_of:
+                bucket_of[held] = _bucket(case, Facts(image=held[0], weights=held[1]))
+            found.append((near(bucket_of[held], pool, urgent=urgent), number))
+        return sorted(found)
+
+    def _best_special(
+        self,
+        case: Case,
+        answer: _Answer,
+        own: Collection[str],
+        barred: Mapping[str, str],
+        *,
+        urgent: bool,
+    ) -> Rank | None:
+        """The best of the nodes that hold a rare fact or an own replica."""
+        best: Rank | None = None
+        for name in (*self._warmth.rare_holders(case), *sorted(own)):
+            usable = answer.usable.get(self._class_of.get(name, -1))
+            if usable is None or name in barred or misfit(self._rooms[name], case.need):
+                continue
+            own_here = name in own
+            plain = own_here and not urgent
+            facts = Facts() if plain else self._warmth.facts(case, name)
+            candidate = rank(
+                near(_bucket(case, facts), usable[0], urgent=urgent),
+                own_here=own_here,
+                free_gpus=self._rooms[name].device(case.spec.gpu_resource),
+                name=name,
+            )
+            best = candidate if best is None else min(best, candidate)
+        return best
+
+    def _why(self, case: Case, rule: str, name: str) -> str:
+        """The words for one node that a room rule turned away."""
+        if rule == "gpus":
+            total = self._nodes[name].allocatable.device(case.spec.gpu_resource)
+            free = max(0, self._rooms[name].device(case.spec.gpu_resource))
+            return f"{free} of {total} GPUs free, a replica needs {case.need.gpus}"
+        return SHORTAGES[rule]
+
+
+def _bucket(case: Case, facts: Facts) -> int:
+    return ready_in_bucket(estimate(case.spec, facts).p50_ms)

@@ -1,0 +1,116 @@
+"""Each live Deployment as the replicas it stands for: what counts, what is on its way out.
+
+Read by booking, count, transition and scheduler_mode. A Slot is one replica that
+spec.replicas asks for, with its pod if there is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from stoker.model.snapshot import LivePlacement, Replica, ReplicaPhase
+
+__all__ = ["Slot", "Standing", "departing_pods", "is_occupied", "slots_of"]
+
+
+class Standing(StrEnum):
+    """What a replica is worth. STUCK is no capacity, LEAVING takes no more traffic."""
+
+    READY = "Ready"
+    WARMING = "Warming"
+    STUCK = "Stuck"
+    LEAVING = "Leaving"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One replica. `node` is where its pod is, or where it was decided to be without one.
+
+    `pod` is None while the Deployment still lacks it. `index` makes slots of one
+    Deployment distinct.
+    """
+
+    placement: LivePlacement
+    index: int
+    pod: Replica | None
+    node: str
+    standing: Standing
+
+    @property
+    def bound(self) -> bool:
+        """Whether its pod is on a node, and so counted in the node's use."""
+        return self.pod is not None and bool(self.pod.node)
+
+    @property
+    def live(self) -> bool:
+        """Capacity bought: serving or on its way."""
+        return self.standing in {Standing.READY, Standing.WARMING}
+
+    @property
+    def created_ms(self) -> int:
+        """When its pod was made; a replica without a pod is the newest of all."""
+        return self.pod.created_ms if self.pod is not None else 1 << 62
+
+
+def slots_of(placement: LivePlacement) -> tuple[Slot, ...]:
+    """As many replicas as spec.replicas says, best first; none of a Deployment being deleted.
+
+    Terminating pods are not replicas: the ReplicaSet makes new ones for them. Where more
+    pods stand than are wanted, those are left out that the ReplicaSet removes first.
+    """
+    if placement.terminating:
+        return ()
+    pods = sorted(
+        (pod for pod in placement.pods if pod.phase is not ReplicaPhase.TERMINATING), key=_worth
+    )[: placement.replicas]
+    slots = [
+        Slot(placement, index, pod, pod.node or placement.node, _standing(pod))
+        for index, pod in enumerate(pods)
+    ]
+    slots.extend(
+        Slot(placement, index, None, placement.node, Standing.WARMING)
+        for index in range(len(pods), placement.replicas)
+    )
+    return tuple(slots)
+
+
+def is_occupied(placement: LivePlacement) -> bool:
+    """Whether pods of the Deployment are still on their way out: adding to its count now
+
+    would keep them. One at zero whose pods are all terminating can be used anew.
+    """
+    active = [pod for pod in placement.pods if pod.phase is not ReplicaPhase.TERMINATING]
+    leaving = any(_standing(pod) is Standing.LEAVING for pod in active)
+    return placement.terminating or leaving or len(active) > placement.replicas
+
+
+def departing_pods(placement: LivePlacement) -> tuple[Replica, ...]:
+    """Pods that still hold their GPUs and will not be replicas again."""
+    staying = {
+        slot.pod.name
+        for slot in slots_of(placement)
+        if slot.pod is not None and slot.standing is not Standing.LEAVING
+    }
+    return tuple(pod for pod in placement.pods if pod.name not in staying)
+
+
+_WORTH = {
+    Standing.READY: 0,
+    Standing.WARMING: 1,
+    Standing.STUCK: 2,
+    Standing.LEAVING: 3,
+}
+
+
+def _worth(pod: Replica) -> tuple[int, int, str]:
+    return _WORTH[_standing(pod)], pod.created_ms, pod.name
+
+
+def _standing(pod: Replica) -> Standing:
+    """A replica without traffic is leaving, whoever took its label off: it serves nobody."""
+    if not pod.traffic or pod.drain is not None:
+        return Standing.LEAVING
+    if pod.phase is ReplicaPhase.READY:
+        return Standing.READY
+    return Standing.STUCK if pod.phase is ReplicaPhase.STUCK else Standing.WARMING

@@ -1,0 +1,77 @@
+"""From the replicas that stand to those that are wanted: what to start and to retire now.
+
+Mode Nodes, one service, one pass; decide calls it. Progress is read from the snapshot, so
+the same facts always give the same step. Additions come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stoker.decide.case import Case
+from stoker.decide.fate import Judged, judge
+from stoker.decide.holds import (
+    Shortfall,
+    departing_nodes,
+    held_for_capacity,
+    held_for_stuck_rev,
+)
+from stoker.decide.moves import Moves, Standings, earliest, write_moves
+from stoker.decide.place import Index, Tally
+from stoker.decide.slots import Standing
+from stoker.decide.work import Work, ready_count
+from stoker.model.plan import Hold
+
+__all__ = ["Step", "transition"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the pass does for the service. `tallies` say who was turned away, nearest first."""
+
+    moves: Moves
+    judged: tuple[Judged, ...]
+    holds: tuple[Hold, ...] = ()
+    tallies: tuple[Tally, ...] = ()
+    wake_at_ms: int | None = None
+
+
+def transition(case: Case, index: Index, want: int, now_ms: int) -> Step:
+    """One step towards `want` replicas of the current rev, each on a node that may hold it."""
+    work = Work(case, index, want, case.spec.floor(want), now_ms)
+    work.sort_out(judge(case, index))
+    work.start_missing()
+    work.leave_forced()
+    work.give_up_useless()
+    work.retire_surplus()
+    work.surge()
+    work.drain_first()
+    standings = Standings(work.judged, (*work.going, *work.leaving), tuple(work.starts))
+    moves = write_moves(case, index, case.state.placements, standings, now_ms)
+    tallies = _tallies(work)
+    return Step(
+        moves=moves,
+        judged=work.judged,
+        holds=tuple(_holds(work, tallies)),
+        tallies=tallies,
+        wake_at_ms=earliest(work.wake_at_ms, moves.wake_at_ms),
+    )
+
+
+def _tallies(work: Work) -> tuple[Tally, ...]:
+    short = bool(work.missing or work.waiting)
+    if not short and not work.starts:
+        return ()
+    return work.index.rejections(work.case, work.barred, thorough=short)
+
+
+def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
+    if work.blamed and (work.filled() < work.want or work.moving):
+        stuck = [j for j in work.good if j.standing is Standing.STUCK]
+        old = [j for j in (*work.moving, *work.forced) if j.outdated]
+        yield held_for_stuck_rev(work.case, work.want, stuck, ready_count(old))
+    if (work.missing or work.waiting) and not work.making_room:
+        shortfall = Shortfall(work.missing, work.waiting, work.want, work.floor)
+        departing = departing_nodes(work.case, work.index)
+        yield held_for_capacity(work.case, shortfall, tallies, departing)

@@ -1,0 +1,278 @@
+"""The numbers behind one transition, and the seven moves that change them.
+
+Used by transition and scheduler_mode. A serving replica goes only when enough others serve;
+every voluntary move counts against maxConcurrentMoves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from stoker.decide.case import Case
+from stoker.decide.fate import Fate, Judged, latest_stop_ms, victims
+from stoker.decide.holds import departing_nodes
+from stoker.decide.moves import Start, earliest
+from stoker.decide.place import Index
+from stoker.decide.slots import Standing, departing_pods, is_occupied
+from stoker.model.snapshot import ReplicaPhase
+
+__all__ = ["Work", "live_count", "ready_count"]
+
+
+@dataclass(slots=True)
+class Work:
+    """The running numbers of one transition; starts and goings only ever grow.
+
+    The methods without underscore are its steps, in this order. `placeless` starts take no
+    node (mode Scheduler).
+    """
+
+    case: Case
+    index: Index
+    want: int
+    floor: int
+    now_ms: int
+    placeless: bool = False
+    good: list[Judged] = field(default_factory=list)
+    moving: list[Judged] = field(default_factory=list)
+    forced: list[Judged] = field(default_factory=list)
+    leaving: list[Judged] = field(default_factory=list)
+    barred: dict[str, str] = field(default_factory=dict)
+    own: set[str] = field(default_factory=set)
+    starts: list[Start] = field(default_factory=list)
+    added: int = 0
+    """Placeless starts."""
+    going: list[Judged] = field(default_factory=list)
+    missing: int = 0
+    """Replicas without a place, after start_missing."""
+    waiting: int = 0
+    """Moves that found no free place, after surge."""
+    making_room: bool = False
+    """Something leaves so that a successor can start there in a later pass."""
+    blamed: bool = False
+    """The rev itself seems to be broken: nothing more is bought of it."""
+    wake_at_ms: int | None = None
+
+    # 1. What stands.
+    def sort_out(self, judged: tuple[Judged, ...]) -> None:
+        """Fill the lists and what follows from them alone."""
+        lists = {
+            Fate.GOOD: self.good,
+            Fate.MOVING: self.moving,
+            Fate.FORCED: self.forced,
+            Fate.LEAVING: self.leaving,
+        }
+        for j in judged:
+            lists[j.fate].append(j)
+            self.own.add(j.slot.node)
+        self._bar_nodes()
+        self.blamed = self._rev_is_to_blame()
+
+    @property
+    def judged(self) -> tuple[Judged, ...]:
+        """Every replica that stands."""
+        return (*self.good, *self.moving, *self.forced, *self.leaving)
+
+    # 2. Additions first: replicas that nothing standing stands for.
+    def start_missing(self) -> None:
+        """Start what is missing at once; while an older rev stands, no more than the budget
+        allows, except to restore the floor or to answer a notice.
+        """
+        short = max(0, self.want - self.filled())
+        urgent = min(short, max(self.floor - self.filled(), len(self.forced)))
+        limit = short
+        if self.blamed:
+            limit = 0
+        elif any(j.outdated for j in (*self.moving, *self.forced)):
+            limit = min(short, max(urgent, self._moves_allowed()))
+        replaced = [j.slot.placement.name for j in victims(self.forced)]
+        for number in range(limit):
+            replaces = replaced[number] if number < len(replaced) else ""
+            if not self._start(urgent=number < urgent, replaces=replaces):
+                self.missing = limit - number
+                break
+
+    # 3. Nodes that go away: budgets do not count here.
+    def leave_forced(self) -> None:
+        """Let go of replicas on such nodes once the rest carries the load, or time is up."""
+        serving = ready_count(self.good) + ready_count(self.moving) + ready_count(self.forced)
+        for j in victims(self.forced):
+            latest_ms = latest_stop_ms(self.case, j.notice)
+            late = latest_ms is not None and self.now_ms >= latest_ms
+            if j.ready and (late or serving - 1 >= self.want):
+                serving -= 1
+                self.going.append(j)
+            elif not j.ready and (late or self.filled() >= self.want):
+                self.going.append(j)
+            elif latest_ms is not None and not late:
+                self.wake_at_ms = earliest(self.wake_at_ms, latest_ms)
+
+    # 4. What serves nobody and is not needed goes without a drain and beyond the budget.
+    def give_up_useless(self) -> None:
+        """Stuck and warming replicas that something better stands for."""
+        filled = self.filled()
+        further = ready_count(self.good) + live_count(self.moving)
+        for j in victims(self.moving):
+            if j.standing is Standing.STUCK:
+                needed = bool(self.missing) and self._makes_room(j)
+                if needed or filled >= self.want:
+                    self.making_room = self.making_room or needed
+                    self.going.append(j)
+            elif not j.ready and further > self.want:
+                # Successors that are on their way do not count: this one began earlier.
+                further -= 1
+                self.going.append(j)
+        surplus = live_count(self.good) + self.started() - self.want
+        replaced = self.started()
+        for j in victims(self.good):
+            if j.standing is not Standing.STUCK:
+                if not j.ready and surplus > 0:
+                    surplus -= 1
+                    self.going.append(j)
+            elif j.slot.bound:
+                if ready_count(self.good) >= self.want:
+                    self.going.append(j)
+            elif replaced > 0 or surplus >= 0:
+                # No node takes the pod: it holds nothing, and its substitute is under way.
+                replaced -= 1
+                self.going.append(j)
+
+    # 5. Serving replicas beyond the wanted count: the old ones first.
+    def retire_surplus(self) -> None:
+        """Retire under the budget, never below the wanted count of serving replicas."""
+        serving = ready_count(self.good) + ready_count(self.moving)
+        surplus = ready_count(self.good) - self.want
+        allowed = self._retirements_allowed()
+        for j in [*victims(self.moving), *victims(self.good)]:
+            if not j.ready or allowed <= 0 or serving - 1 < self.want:
+                continue
+            if j.fate is Fate.GOOD:
+                if surplus <= 0:
+                    continue
+                surplus -= 1
+            serving -= 1
+            allowed -= 1
+            self.going.append(j)
+
+    # 6. Successors for replicas that must move, onto GPUs known to be free.
+    def surge(self) -> None:
+        """Start as many as the budget allows once nothing else is missing."""
+        movers = [j for j in victims(self._staying(self.moving)) if j.slot.live]
+        complete = self.filled() >= self.want and not self.missing
+        if self.blamed or not complete:
+            return
+        if self._homeless():
+            self.waiting = len(movers)
+            return
+        room = self.want - live_count(self._staying(self.good)) - self.started()
+        for number in range(min(self._moves_allowed(), room, len(movers))):
+            if not self._start(urgent=False, replaces=movers[number].slot.placement.name):
+                self.waiting = len(movers)
+                return
+
+    # 7. With no GPU free: one leaves first, where the service survives it.
+    def drain_first(self) -> None:
+        """Let one old replica go when that makes the place for its successor."""
+        if not (self.missing or self.waiting) or self.blamed:
+            return
+        if self.going or departing_nodes(self.case, self.index) or self._moves_allowed() <= 0:
+            return
+        serving = ready_count(self.good) + ready_count(self.moving)
+        for j in victims(self.moving):
+            left = serving - 1 if j.ready else serving
+            if j.outdated and left >= self.floor and self._makes_room(j):
+                self.going.append(j)
+                self.making_room = True
+                return
+
+    def _start(self, *, urgent: bool, replaces: str) -> bool:
+        if self.placeless:
+            self.added += 1
+            return True
+        choice = self.index.pick(self.case, urgent=urgent, own=self.own, barred=self.barred)
+        if choice is None:
+            return False
+        self.index.book(choice.node.name, self.case.need)
+        self.own.add(choice.node.name)
+        self.starts.append(Start(choice, replaces))
+        return True
+
+    def started(self) -> int:
+        """Starts of this pass."""
+        return len(self.starts) + self.added
+
+    def filled(self) -> int:
+        """Capacity bought that need not leave by force, starts of this pass included."""
+        staying = self._staying((*self.good, *self.moving))
+        return live_count(staying) + self.started()
+
+    def _moves_allowed(self) -> int:
+        """Voluntary moves that may begin: none while an earlier one is under way."""
+        unfinished = sum(1 for j in self._staying(self.good) if not j.ready)
+        unfinished -= len(self._homeless())
+        spent = unfinished + self.started()
+        return self.case.spec.max_concurrent_moves - spent - self._voluntary_departures()
+
+    def _homeless(self) -> list[Judged]:
+        """Replicas of this rev that no node takes: they need room, not patience."""
+        good = self._staying(self.good)
+        return [j for j in good if j.standing is Standing.STUCK and not j.slot.bound]
+
+    def _retirements_allowed(self) -> int:
+        """Serving replicas that may leave now; all of them when none is wanted."""
+        if self.want == 0:
+            return len(self.good) + len(self.moving)
+        return self.case.spec.max_concurrent_moves - self._voluntary_departures()
+
+    def _voluntary_departures(self) -> int:
+        """Replicas on their way out, until their pods are told to stop; and those chosen now."""
+        noticed = {j.slot.node for j in self.judged if j.notice is not None}
+        leaving = sum(
+            1
+            for placement in self.case.state.placements
+            for pod in departing_pods(placement)
+            if pod.phase is not ReplicaPhase.TERMINATING and pod.node not in noticed
+        )
+        return leaving + sum(1 for j in self.going if j.ready and j.fate is not Fate.FORCED)
+
+    def _staying(self, judged: Iterable[Judged]) -> list[Judged]:
+        going = {j.key for j in self.going}
+        return [j for j in judged if j.key not in going]
+
+    def _makes_room(self, j: Judged) -> bool:
+        """Whether a successor would fit where this replica is, were it gone."""
+        freed = j.slot.placement.requests or self.case.need.requests
+        usable = j.slot.node not in self.barred
+        return usable and self.index.would_fit(self.case, j.slot.node, freed)
+
+    def _bar_nodes(self) -> None:
+        """Nodes whose Deployment of this rev is leaving, or where this rev is stuck."""
+        for placement in self.case.state.placements:
+            if placement.rev == self.case.rev and is_occupied(placement):
+                self.barred[placement.node] = "leaving-here"
+        for j in self.good:
+            if j.standing is Standing.STUCK:
+                self.barred[j.slot.node] = "failed-here"
+
+    def _rev_is_to_blame(self) -> bool:
+        """Stuck on two nodes blames the rev, unless more replicas of it serve than fail; next
+
+        to a serving older rev, as many as may move at once are enough.
+        """
+        stuck = [j for j in self.good if j.standing is Standing.STUCK and j.slot.bound]
+        nodes = {j.slot.node for j in stuck}
+        if len(nodes) >= 2 and len(stuck) >= ready_count(self.good):
+            return True
+        old_serves = any(j.outdated and j.slot.live for j in (*self.moving, *self.forced))
+        return old_serves and len(stuck) >= max(1, self.case.spec.max_concurrent_moves)
+
+
+def ready_count(judged: Iterable[Judged]) -> int:
+    """How many are Ready, with traffic."""
+    return sum(1 for j in judged if j.ready)
+
+
+def live_count(judged: Iterable[Judged]) -> int:
+    """How many are Ready or on their way."""
+    return sum(1 for j in judged if j.slot.live)

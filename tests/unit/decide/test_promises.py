@@ -1,0 +1,199 @@
+"""Promises of decide that hold in every world: a small cluster, random events, many passes."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from builders import NOW_MS, a_desired, a_notice, a_ref, a_shape, a_unit, some_resources
+from stoker.decide import decide
+from stoker.model.fleet import Desired, Drain, ModelService
+from stoker.model.history import History
+from stoker.model.plan import Plan, RetireStage, ServiceDecision
+from stoker.model.shape import UnitShape
+from stoker.model.snapshot import ReplicaPhase
+from unit.decide.world import World, some_nodes
+
+NAMES = ("alpha", "beta", "gamma")
+REVS = ("aaaaaaaa", "bbbbbbbb", "cccccccc")
+DRAIN = Drain(endpoint_sync_ms=15_000, max_ms=60_000, shutdown_ms=30_000)
+QUIET_PASSES = 14
+MOST_PASSES = 400
+
+slow = settings(
+    max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=False
+)
+
+
+@dataclass
+class Fleet:
+    """What Git says now, and the history that passes hand on."""
+
+    services: dict[str, ModelService]
+    revs: dict[str, str]
+    history: History = field(default_factory=History)
+
+    def desired(self) -> Desired:
+        return a_desired(*(a_unit(name, spec=spec) for name, spec in self.services.items()))
+
+    def shapes(self) -> tuple[UnitShape, ...]:
+        return tuple(
+            a_shape(a_unit(name, spec=spec), rev=self.revs[name], gpus=spec.gpu_count)
+            for name, spec in self.services.items()
+        )
+
+    def decide(self, world: World) -> Plan:
+        plan = decide(self.desired(), self.shapes(), world.snapshot(), self.history, world.now_ms)
+        self.history = History.from_records(plan.history)
+        return plan
+
+
+services = st.builds(
+    a_unit,
+    replicas=st.integers(0, 3),
+    gpu_count=st.integers(1, 2),
+    min_ready=st.none() | st.integers(0, 3),
+    max_concurrent_moves=st.integers(1, 2),
+    drain=st.just(DRAIN),
+).map(lambda unit: unit.spec)
+
+events = st.one_of(
+    st.tuples(st.just("replicas"), st.sampled_from(NAMES), st.integers(0, 3)),
+    st.tuples(st.just("rev"), st.sampled_from(NAMES), st.sampled_from(REVS)),
+    st.tuples(st.just("cordon"), st.integers(1, 3), st.booleans()),
+    st.tuples(st.just("notice"), st.integers(1, 3), st.sampled_from([None, 40, 200])),
+    st.tuples(st.just("calm"), st.integers(1, 3), st.none()),
+    st.tuples(st.just("kill"), st.sampled_from(NAMES), st.integers(0, 5)),
+    st.tuples(st.just("bad"), st.sampled_from(REVS), st.booleans()),
+    st.tuples(st.just("wait"), st.integers(0, 6), st.none()),
+)
+
+worlds = st.tuples(
+    st.lists(st.integers(0, 4), min_size=1, max_size=3),
+    st.lists(services, min_size=1, max_size=3),
+    st.lists(events, max_size=10),
+)
+
+
+def _build(free, specs):
+    fleet = Fleet(dict(zip(NAMES, specs, strict=False)), dict.fromkeys(NAMES, REVS[0]))
+    gpus = {name: spec.gpu_count for name, spec in fleet.services.items()}
+    world = World(some_nodes(*free), lambda ref: some_resources(gpus[ref.name]))
+    return world, fleet
+
+
+def _happen(world: World, fleet: Fleet, event) -> None:
+    match event:
+        case ("replicas", name, count) if name in fleet.services:
+            fleet.services[name] = replace(fleet.services[name], replicas=count)
+        case ("rev", name, rev):
+            fleet.revs[name] = rev
+        case ("cordon", number, cordoned) if f"n{number}" in world.nodes:
+            node = world.nodes[f"n{number}"]
+            world.nodes[node.name] = replace(node, cordoned=cordoned)
+        case ("notice", number, seconds) if f"n{number}" in world.nodes:
+            node = world.nodes[f"n{number}"]
+            notice = a_notice(seconds)
+            if notice.deadline_ms is not None:
+                shift = world.now_ms - NOW_MS
+                notice = replace(notice, deadline_ms=notice.deadline_ms + shift)
+            world.nodes[node.name] = replace(node, notice=notice)
+        case ("calm", number, _) if f"n{number}" in world.nodes:
+            node = world.nodes[f"n{number}"]
+            world.nodes[node.name] = replace(node, notice=None, cordoned=False)
+        case ("kill", name, number):
+            pods = world.pods(a_ref(name))
+            if pods:
+                pods[number % len(pods)].phase = ReplicaPhase.TERMINATING
+        case ("bad", rev, bad):
+            (world.bad_revs.add if bad else world.bad_revs.discard)(rev)
+        case ("wait", passes, _):
+            for _ in range(passes):
+                _pass(world, fleet)
+
+
+def _pass(world: World, fleet: Fleet) -> bool:
+    """One decided, checked and acted pass and one tick; gives whether it changed anything."""
+    plan = fleet.decide(world)
+    before = {d.ref: world.ready(d.ref) for d in plan.decisions}
+    changed = world.act(plan)
+    for decision in plan.decisions:
+        _check_floor(world, decision, before[decision.ref])
+        _check_budget(world, fleet, decision)
+    _check_still(world, fleet)
+    world.tick()
+    return changed
+
+
+def _check_floor(world: World, decision: ServiceDecision, before: int) -> None:
+    after = world.ready(decision.ref)
+    late = any(node.notice is not None for node in world.nodes.values())
+    assert after >= min(before, decision.floor) or late, decision
+    for retirement in decision.retirements:
+        if retirement.stage is RetireStage.SCALE_TO_ZERO:
+            live = world.deployments[retirement.name]
+            serving = [p for p in live.active() if p.phase is ReplicaPhase.READY and p.traffic]
+            assert len(serving) <= retirement.keep, "a serving pod would be killed undrained"
+
+
+def _check_budget(world: World, fleet: Fleet, decision: ServiceDecision) -> None:
+    """No voluntary departure begins beyond maxConcurrentMoves; at zero wanted all may go."""
+    noticed = {node.name for node in world.nodes.values() if node.notice is not None}
+    leaving = [p for p in world.pods(decision.ref) if not p.traffic and p.node not in noticed]
+    begun = [p for p in leaving if p.drain_since_ms == world.now_ms]
+    if begun and decision.replicas:
+        assert len(leaving) <= fleet.services[decision.ref.name].max_concurrent_moves
+
+
+def _check_still(world: World, fleet: Fleet) -> None:
+    """A plan carried out leaves nothing to do until the cluster moves.
+
+    What a pod that never found a node had booked is given away one pass later.
+    """
+    again = deepcopy(world)
+    tries = 1 + sum(1 for name in fleet.services for p in world.pods(a_ref(name)) if not p.node)
+    changes = [again.act(fleet.decide(again)) for _ in range(tries + 1)]
+    assert not changes[-1], fleet.decide(world)
+    assert tries > 1 or not changes[0], fleet.decide(world)
+
+
+def _settle(world: World, fleet: Fleet) -> Plan:
+    quiet = 0
+    for _ in range(MOST_PASSES):
+        quiet = 0 if _pass(world, fleet) else quiet + 1
+        if quiet > QUIET_PASSES:
+            return fleet.decide(world)
+    raise AssertionError("does not come to rest")
+
+
+def _free(world: World, node, requests) -> bool:
+    asked = node.used.plus(world._bound(node.name)).plus(requests)
+    return node.allocatable.holds(asked)
+
+
+@slow
+@given(worlds)
+def test_every_world_comes_to_rest_with_what_it_can_hold(scene):
+    """Budgets, floors and capacity are checked in every pass on the way (see _pass)."""
+    free, specs, happenings = scene
+    world, fleet = _build(free, specs)
+
+    for event in happenings:
+        _happen(world, fleet, event)
+        _pass(world, fleet)
+    plan = _settle(world, fleet)
+
+    for decision in plan.decisions:
+        rev = fleet.revs[decision.ref.name]
+        whole = world.ready(decision.ref, rev) == decision.replicas == world.ready(decision.ref)
+        codes = {hold.code for hold in decision.holds}
+        assert whole or codes, decision
+        if codes == {"HeldNoCapacity"}:
+            requests = world.requests(decision.ref)
+            usable = [n for n in world.nodes.values() if not n.cordoned and n.notice is None]
+            stuck = {p.node for p in world.pods(decision.ref) if p.phase is ReplicaPhase.STUCK}
+            open_nodes = [n for n in usable if n.name not in stuck and _free(world, n, requests)]
+            assert not open_nodes, "held although a node has room"
