@@ -1,0 +1,80 @@
+"""Stage check: stop or go, unit by unit.
+
+`Desired` and the rendered sets come in, the same sets go out with findings; a set with an
+error is incomplete and empty, so that nothing of its unit is changed or pruned. Called by
+reconcile after render. Collects everything that is wrong, not just the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from stoker.check import duplicates, metadata, secrets, service, sizes
+from stoker.errors import Finding, Severity
+from stoker.model.fleet import Desired, ModelService, Unit
+from stoker.model.manifest import Manifest, ManifestSet
+from stoker.model.refs import UnitRef
+
+__all__ = ["CheckMemo", "check"]
+
+_EVERY_UNIT: tuple[Callable[[tuple[Manifest, ...]], list[Finding]], ...] = (
+    metadata.check_metadata,
+    secrets.check_secrets,
+    sizes.check_sizes,
+)
+
+
+@dataclass(slots=True)
+class CheckMemo:
+    """Findings of sets that have not changed since an earlier pass, by unit."""
+
+    known: dict[UnitRef, tuple[Unit, ManifestSet, tuple[Finding, ...]]] = field(
+        default_factory=dict
+    )
+
+
+def check(
+    desired: Desired, sets: tuple[ManifestSet, ...], memo: CheckMemo | None = None
+) -> tuple[ManifestSet, ...]:
+    """Give the sets again, each with its findings; incomplete and empty where one is an error.
+
+    With a memo, a set that is the same object as in the pass before is not looked at again.
+    """
+    known = {} if memo is None else memo.known
+    units = {unit.ref: unit for unit in desired.units}
+    twice = duplicates.find_duplicates(sets)
+    checked: list[ManifestSet] = []
+    found: dict[UnitRef, tuple[Unit, ManifestSet, tuple[Finding, ...]]] = {}
+    for item in sets:
+        unit = units[item.unit]
+        before = known.get(item.unit)
+        if before is not None and before[0] is unit and before[1] is item:
+            own = before[2]
+        else:
+            own = _own_findings(unit, item)
+        found[item.unit] = (unit, item, own)
+        checked.append(_judged(item, (*own, *twice.get(item.unit, ()))))
+    if memo is not None:
+        memo.known = found
+    return tuple(checked)
+
+
+def _own_findings(unit: Unit, item: ManifestSet) -> tuple[Finding, ...]:
+    findings: list[Finding] = []
+    for rule in _EVERY_UNIT:
+        findings += rule(item.manifests)
+    if isinstance(unit.spec, ModelService):
+        findings += service.check_service(unit, unit.spec, item.manifests)
+    return tuple(findings)
+
+
+def _judged(item: ManifestSet, findings: tuple[Finding, ...]) -> ManifestSet:
+    """The set with its findings; stopped where one of them is an error."""
+    marked = {replace(finding, unit=str(item.unit)) for finding in findings}
+    everything = tuple(sorted({*item.findings, *marked}))
+    if everything == item.findings:
+        return item
+    if any(finding.severity is Severity.ERROR for finding in marked):
+        return ManifestSet(item.unit, kept=item.kept, complete=False, findings=everything)
+    return replace(item, findings=everything)

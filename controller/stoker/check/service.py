@@ -1,0 +1,111 @@
+"""What must hold for the pods of a ModelService, whatever template and podTemplate made them.
+
+Called by check for the Deployments of each ModelService.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from stoker.errors import Finding
+from stoker.model.fleet import ModelService, Unit
+from stoker.model.manifest import Manifest
+
+__all__ = ["check_service"]
+
+MAIN_CONTAINER = "engine"
+DEFAULT_GRACE_SECONDS = 30
+"""What the API server sets where a pod names no grace period."""
+_DEV_MODE = "VLLM_SERVER_DEV_MODE"
+
+
+def check_service(unit: Unit, spec: ModelService, manifests: tuple[Manifest, ...]) -> list[Finding]:
+    """Findings about the pod template; once, however many Deployments share it."""
+    findings: list[Finding] = []
+    for manifest in manifests:
+        if not manifest.frozen_template:
+            continue
+        for finding in _pod_findings(unit, spec, _pod_spec(manifest)):
+            if finding not in findings:
+                findings.append(finding)
+    return findings
+
+
+def _pod_findings(unit: Unit, spec: ModelService, pod: Mapping[str, Any]) -> Iterator[Finding]:
+    containers = [c for c in pod.get("containers") or () if isinstance(c, dict)]
+    engine = next((c for c in containers if c.get("name") == MAIN_CONTAINER), None)
+    if engine is None:
+        message = f"the pod has no container called {MAIN_CONTAINER}"
+        location = unit.line_of("spec.podTemplate")
+        yield Finding(location, "engine-container-missing", message, field="spec.podTemplate")
+    else:
+        yield from _dev_mode(unit, engine)
+        yield from _engine_gpus(unit, spec, engine)
+    yield from _grace(unit, spec, pod)
+    init_containers = [c for c in pod.get("initContainers") or () if isinstance(c, dict)]
+    yield from _devices(unit, [*init_containers, *containers])
+
+
+def _pod_spec(manifest: Manifest) -> Mapping[str, Any]:
+    value: Any = manifest.body
+    for key in ("spec", "template", "spec"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _grace(unit: Unit, spec: ModelService, pod: Mapping[str, Any]) -> Iterator[Finding]:
+    """A pod that is killed before its requests are done loses them."""
+    grace = pod.get("terminationGracePeriodSeconds", DEFAULT_GRACE_SECONDS)
+    drain = spec.drain
+    needed_ms = drain.endpoint_sync_ms + drain.max_ms + drain.shutdown_ms
+    if isinstance(grace, int) and needed_ms <= grace * 1000:
+        return
+    message = (
+        f"drain.endpointSync + max + shutdown take {-(-needed_ms // 1000)} s, "
+        f"and the pod is killed after {grace} s"
+    )
+    field = "spec.podTemplate.spec.terminationGracePeriodSeconds"
+    hint = "raise terminationGracePeriodSeconds or shorten drain"
+    yield Finding(unit.line_of(field), "drain-exceeds-grace", message, field=field, hint=hint)
+
+
+def _devices(unit: Unit, containers: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:
+    """Devices can't be overcommitted: the API server refuses a request that is not the limit."""
+    for container in containers:
+        resources = container.get("resources") or {}
+        requests = resources.get("requests") or {}
+        limits = resources.get("limits") or {}
+        for name in sorted(key for key in {*requests, *limits} if "/" in key):
+            asked, allowed = requests.get(name, limits.get(name)), limits.get(name)
+            if str(asked) == str(allowed):
+                continue
+            message = (
+                f"container {container.get('name')} requests {asked} {name} "
+                f"with a limit of {allowed}; the two must be equal"
+            )
+            location = unit.line_of("spec.podTemplate")
+            yield Finding(location, "device-limit-differs", message, field="spec.podTemplate")
+
+
+def _engine_gpus(unit: Unit, spec: ModelService, engine: Mapping[str, Any]) -> Iterator[Finding]:
+    """Placement counts what the pod asks for, the engine uses what gpu.count says."""
+    limits = (engine.get("resources") or {}).get("limits") or {}
+    found = limits.get(spec.gpu_resource, 0)
+    if str(found) == str(spec.gpu_count):
+        return
+    message = (
+        f"gpu.count is {spec.gpu_count}, but the engine's limit is {found} {spec.gpu_resource}"
+    )
+    yield Finding(unit.line_of("spec.gpu.count"), "gpu-count-differs", message, field="spec.gpu")
+
+
+def _dev_mode(unit: Unit, engine: Mapping[str, Any]) -> Iterator[Finding]:
+    """Development endpoints (sleep, weights, RPC) would be served to everyone beside the API."""
+    for variable in engine.get("env") or ():
+        if not isinstance(variable, dict) or variable.get("name") != _DEV_MODE:
+            continue
+        if "valueFrom" in variable or str(variable.get("value", "0")) not in {"", "0"}:
+            message = f"{_DEV_MODE} opens endpoints that put engines to sleep or run code"
+            location = unit.line_of("spec.podTemplate")
+            yield Finding(location, "dev-mode-exposed", message, field="spec.podTemplate")

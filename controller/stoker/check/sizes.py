@@ -1,0 +1,29 @@
+"""Objects and units small enough to be stored and sent."""
+
+from __future__ import annotations
+
+from stoker.errors import Finding
+from stoker.model.codec import canonical_json
+from stoker.model.manifest import Manifest
+
+__all__ = ["MAX_OBJECT_BYTES", "MAX_UNIT_BYTES", "check_sizes"]
+
+MAX_OBJECT_BYTES = 2**20
+"""etcd refuses requests over 1.5 MiB, and the stored object carries managedFields too."""
+MAX_UNIT_BYTES = 32 * 2**20
+
+
+def check_sizes(manifests: tuple[Manifest, ...]) -> list[Finding]:
+    """Findings `object-too-large` and `unit-too-large`, by the length of the JSON."""
+    findings: list[Finding] = []
+    total = 0
+    for manifest in manifests:
+        size = len(canonical_json(manifest.body).encode())
+        total += size
+        if size > MAX_OBJECT_BYTES:
+            message = f"{manifest.ref} has {size} bytes, at most {MAX_OBJECT_BYTES} are allowed"
+            findings.append(Finding(manifest.source, "object-too-large", message))
+    if total > MAX_UNIT_BYTES:
+        message = f"the unit has {total} bytes, at most {MAX_UNIT_BYTES} are allowed"
+        findings.append(Finding(manifests[0].source, "unit-too-large", message))
+    return findings

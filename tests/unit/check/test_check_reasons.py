@@ -1,0 +1,23 @@
+"""The published reasons of check are those its code can give, and no others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import stoker.check
+from stoker.check import REASONS
+
+
+def test_every_published_reason_is_used_and_every_used_one_published():
+    """`stoker explain CODE` must know what a person was shown."""
+    folder = Path(stoker.check.__file__).parent
+    code = "".join(p.read_text() for p in folder.glob("*.py") if p.name != "reasons.py")
+    quoted = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', code))
+
+    assert set() == set(REASONS) - quoted
+    assert set() == quoted - set(REASONS)
+
+
+def test_every_reason_is_one_line():
+    assert all(line.endswith(".") and "\n" not in line for line in REASONS.values())
