@@ -1,0 +1,262 @@
+"""The inventory in the cluster: one parent ConfigMap and plain shards beside it.
+
+Inventories come in and go out as data; reads are two requests per process, writes one for
+the parent and one per changed shard, each with the resourceVersion last seen, so that a
+stale leader stops at its first union (design section 6). Used by reconcile and apply.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from stoker.errors import Retryable, Stalled, StokerError
+from stoker.kube.errors import AlreadyExists, Conflict, NotFound
+from stoker.model.live import LiveView
+from stoker.model.ports import Cluster
+from stoker.model.refs import ObjectRef, UnitRef
+from stoker.objects.inventory import Inventory
+from stoker.objects.inventory_shards import entries_from_shards, shards_from_entries
+from stoker.objects.names import MANAGED_BY, manager_of, unit_of_mark
+
+__all__ = ["INVENTORY_LABEL", "STATE_NAMESPACE", "InventoryStore"]
+
+INVENTORY_LABEL = "stoker.dev/inventory"
+"""On the parent and every shard: the fleet id."""
+STATE_NAMESPACE = "stoker-system"
+
+_FLEET, _SHARDS, _WRITES, _ENTRIES = "fleet", "shards", "writes", "entries"
+
+
+@dataclass(slots=True)
+class _Stored:
+    """What stands in the cluster, as far as our own reads and answers tell.
+
+    `maps` are all ConfigMaps with our label, by name. `parent` is None before the first
+    write.
+    """
+
+    parent: dict[str, Any] | None = None
+    maps: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def shard_names(self) -> tuple[str, ...]:
+        """Shards that the parent names, in its order."""
+        return tuple(_text(self.parent, _SHARDS).split()) if self.parent is not None else ()
+
+
+class InventoryStore:
+    """One fleet's inventory. Belongs to the reconciler thread; only the leader writes."""
+
+    def __init__(
+        self, cluster: Cluster, fleet_id: str, *, namespace: str = STATE_NAMESPACE
+    ) -> None:
+        self._cluster = cluster
+        self._fleet_id = fleet_id
+        self._namespace = namespace
+        self._stored: _Stored | None = None
+        self._current: Inventory | None = None
+
+    @property
+    def parent_name(self) -> str:
+        """The parent ConfigMap."""
+        return f"stoker-{self._fleet_id}"
+
+    @property
+    def current(self) -> Inventory:
+        """What `read` gave, with every write since."""
+        assert self._current is not None, "the inventory is used before it was read"
+        return self._current
+
+    def forget(self) -> None:
+        """Read everything again next time (another controller may have written)."""
+        self._stored = None
+        self._current = None
+
+    def stored(self) -> Inventory | None:
+        """What the ConfigMaps hold, None when they are absent or damaged.
+
+        Tells which kinds must be watched before the live view can be asked. Raises what
+        the Cluster port raises.
+        """
+        stored = self._load()
+        texts = self._texts(stored)
+        if stored.parent is None or texts is None:
+            return None
+        return self._inventory(_text(stored.parent, _FLEET), texts)
+
+    def read(self, fleet_name: str, live: LiveView) -> Inventory:
+        """The inventory of the fleet, read from the cluster once.
+
+        A lost or damaged one is rebuilt from owner marks and says so; then nothing is
+        pruned in this pass. Raises Stalled with code fleet-name-changed when it was written
+        under another name, and what the Cluster port raises.
+        """
+        if self._current is not None:
+            self._refuse_other_name(self._current.fleet_name, fleet_name)
+            return self._current
+        found = self.stored()
+        if found is None:
+            found = self._rebuilt(fleet_name, live)
+        else:
+            self._refuse_other_name(found.fleet_name, fleet_name)
+        self._current = found
+        return found
+
+    def write(self, inventory: Inventory) -> None:
+        """Make the cluster hold this inventory; nothing is sent when it already does.
+
+        Raises Retryable with code conflict when somebody else has written since: then
+        nothing of ours may be applied. Raises Stalled when the namespace is absent.
+        """
+        stored = self._load()
+        try:
+            self._write(stored, inventory)
+        except (Conflict, AlreadyExists) as error:
+            self.forget()
+            message = f"another controller wrote the inventory of fleet {self._fleet_id}"
+            raise Retryable(message, code="conflict") from error
+        except NotFound as error:
+            self.forget()
+            raise Stalled(
+                f"the inventory cannot be written: {error.message}",
+                code="state-namespace-missing",
+                hint=f"create namespace {self._namespace}, or run stoker install",
+            ) from error
+        except StokerError:
+            self.forget()  # whether the write happened is not known
+            raise
+        self._current = replace(inventory, rebuilt=False)
+
+    # ------------------------------------------------------------------ reading
+
+    def _load(self) -> _Stored:
+        if self._stored is None:
+            page = self._cluster.list(
+                "",
+                "ConfigMap",
+                self._namespace,
+                version="v1",
+                label_selector=f"{INVENTORY_LABEL}={self._fleet_id}",
+            )
+            maps = {str(item["metadata"]["name"]): item for item in page.items}
+            self._stored = _Stored(maps.pop(self.parent_name, None), maps)
+        return self._stored
+
+    def _texts(self, stored: _Stored) -> tuple[str, ...] | None:
+        """Texts of all shards, None when one is missing."""
+        names = stored.shard_names()
+        if any(name not in stored.maps for name in names):
+            return None
+        return tuple(_text(stored.maps[name], _ENTRIES) for name in names)
+
+    def _inventory(self, fleet_name: str, texts: tuple[str, ...]) -> Inventory | None:
+        try:
+            entries = entries_from_shards(texts)
+        except ValueError:
+            return None
+        return Inventory(self._fleet_id, fleet_name).union(entries)
+
+    def _rebuilt(self, fleet_name: str, live: LiveView) -> Inventory:
+        """From owner marks, and from whatever shard can still be read."""
+        stored = self._load()
+        if stored.parent is not None:
+            self._refuse_other_name(_text(stored.parent, _FLEET), fleet_name)
+        entries: list[tuple[UnitRef, ObjectRef, str]] = []
+        for name in sorted(stored.maps):
+            try:
+                entries.extend(entries_from_shards((_text(stored.maps[name], _ENTRIES),)))
+            except ValueError:
+                continue
+        for item in live.owned(self._fleet_id):
+            unit = unit_of_mark(item.owner, self._fleet_id, item.ref)
+            if unit is not None:
+                entries.append((unit, item.ref, item.uid))
+        lost = bool(entries) or stored.parent is not None or bool(stored.maps)
+        return Inventory(self._fleet_id, fleet_name, rebuilt=lost).union(entries)
+
+    def _refuse_other_name(self, recorded: str, fleet_name: str) -> None:
+        if recorded in {"", fleet_name}:
+            return
+        self.forget()
+        raise Stalled(
+            f"the fleet was called {recorded} and is called {fleet_name} now; "
+            "nothing is changed or deleted under another name",
+            code="fleet-name-changed",
+            hint=f"name it {recorded} again, or set data.{_FLEET} of ConfigMap "
+            f"{self._namespace}/{self.parent_name} to {fleet_name}",
+        )
+
+    # ------------------------------------------------------------------ writing
+
+    def _write(self, stored: _Stored, inventory: Inventory) -> None:
+        try:
+            texts = shards_from_entries(
+                (unit, ref, uid)
+                for unit, objects in inventory.entries.items()
+                for ref, uid in objects.items()
+            )
+        except ValueError as error:
+            raise Stalled(str(error), code="inventory-too-large") from error
+        wanted = {
+            f"{self.parent_name}-{number}-of-{len(texts)}": text
+            for number, text in enumerate(texts)
+        }
+        changed = [
+            name
+            for name, text in wanted.items()
+            if name not in stored.maps or _text(stored.maps[name], _ENTRIES) != text
+        ]
+        named = stored.shard_names()
+        moves = bool(named) and named != tuple(wanted)
+        same_name = _text(stored.parent, _FLEET) == inventory.fleet_name
+        if not changed and not moves and stored.parent is not None and same_name:
+            return
+        # 1. The parent first: whoever has not seen the last write fails here, and stops.
+        self._put_parent(stored, inventory, named if moves else tuple(wanted))
+        for name in changed:
+            self._put(stored, name, {_ENTRIES: wanted[name]})
+        # 2. Another number of shards counts once all of the new ones are complete.
+        if moves:
+            self._put_parent(stored, inventory, tuple(wanted))
+        for name in sorted(set(stored.maps) - set(wanted)):
+            self._delete(stored, name)
+
+    def _put_parent(self, stored: _Stored, inventory: Inventory, shards: tuple[str, ...]) -> None:
+        writes = int(_text(stored.parent, _WRITES) or "0") + 1
+        data = {
+            _FLEET: inventory.fleet_name,
+            _SHARDS: "\n".join(shards),
+            _WRITES: str(writes),
+        }
+        stored.parent = self._send(self.parent_name, stored.parent, data)
+
+    def _put(self, stored: _Stored, name: str, data: dict[str, str]) -> None:
+        stored.maps[name] = self._send(name, stored.maps.get(name), data)
+
+    def _send(
+        self, name: str, before: dict[str, Any] | None, data: dict[str, str]
+    ) -> dict[str, Any]:
+        metadata: dict[str, Any] = {
+            "name": name,
+            "namespace": self._namespace,
+            "labels": {INVENTORY_LABEL: self._fleet_id, MANAGED_BY: "stoker"},
+        }
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+        manager = manager_of(self._fleet_id)
+        if before is None:
+            return self._cluster.create(body, manager=manager)
+        metadata["uid"] = before["metadata"]["uid"]
+        metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
+        return self._cluster.update(body, manager=manager)
+
+    def _delete(self, stored: _Stored, name: str) -> None:
+        ref = ObjectRef("", "ConfigMap", self._namespace, name)
+        with contextlib.suppress(NotFound):
+            self._cluster.delete(ref, uid=stored.maps[name]["metadata"]["uid"])
+        del stored.maps[name]
+
+
+def _text(body: dict[str, Any] | None, key: str) -> str:
+    data = (body or {}).get("data") or {}
+    return str(data.get(key, ""))

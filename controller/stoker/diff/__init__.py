@@ -1,0 +1,7 @@
+"""The diff stage: what would be written, and why the rest is not."""
+
+from stoker.diff.diff import diff
+from stoker.diff.memo import DiffMemo
+from stoker.diff.summary import Summary, summarise
+
+__all__ = ["DiffMemo", "Summary", "diff", "summarise"]

@@ -1,0 +1,200 @@
+"""The diff stage: everything that would be written, and why the rest is not.
+
+Desired, the rendered and checked sets, the live view and the inventory come in; a
+ChangeSet goes out. Nothing is written. Called by reconcile, and by the command line for
+`diff`; the same function feeds status and comments, so nothing printed means Synced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from stoker.diff.dryrun import DryRun, refusal_of, verified
+from stoker.diff.ground import Ground, ground_of
+from stoker.diff.memo import DiffMemo
+from stoker.diff.pair import pair, replaced_by
+from stoker.diff.prune import prune
+from stoker.diff.verdict import judge, payload_of
+from stoker.errors import Finding, StokerError
+from stoker.kube.errors import Forbidden
+from stoker.model.change import Action, Change, ChangeSet, UnitChanges
+from stoker.model.fleet import Desired
+from stoker.model.live import LiveObject, LiveView
+from stoker.model.manifest import Manifest, ManifestSet
+from stoker.model.plan import Plan
+from stoker.model.ports import Cluster
+from stoker.model.refs import ObjectRef, UnitRef
+from stoker.objects import names
+from stoker.objects.compare import compare, field_changes
+from stoker.objects.conflicts import adoption_required
+from stoker.objects.inventory import INTENT, Inventory
+from stoker.objects.kinds import apply_order
+from stoker.objects.owned import schema_of
+
+__all__ = ["diff"]
+
+
+def diff(
+    desired: Desired,
+    sets: tuple[ManifestSet, ...],
+    live: LiveView,
+    inventory: Inventory,
+    cluster: Cluster,
+    fleet_id: str,
+    memo: DiffMemo,
+    *,
+    plan: Plan | None = None,
+    verify: bool = False,
+) -> ChangeSet:
+    """Compare what is rendered with what is live, unit by unit, then judge what left Git.
+
+    `plan` pairs new placements with those they replace. With `verify` creates and changes
+    are dry-run too, so that a refusal is known before anything is written (`stoker diff`).
+    Units come back sorted; those that left Git have only deletes and what is kept.
+    """
+    ground = ground_of(desired, sets, live, inventory, cluster, fleet_id, verify=verify)
+    dry_run = DryRun(cluster, ground.manager, memo)
+    left = prune(ground)
+    units: dict[UnitRef, UnitChanges] = {}
+    for found in sets:
+        rendered = _rendered(found, ground, dry_run, plan)
+        units[found.unit] = UnitChanges(
+            unit=found.unit,
+            changes=(*rendered, *left.changes.get(found.unit, ())),
+            retirements=found.retirements,
+            findings=(*found.findings, *_empty_render(found, left.hold, ground)),
+            complete=found.complete,
+        )
+    for unit, changes in left.changes.items():
+        if unit not in units:
+            units[unit] = UnitChanges(unit=unit, changes=changes)
+    memo.only(ground.claims)
+    return ChangeSet(
+        units=tuple(units[unit] for unit in sorted(units)),
+        prune_hold=left.hold,
+        forgotten=left.forgotten,
+        proven=tuple(sorted({*left.proven, *_proven(units, ground)})),
+    )
+
+
+def _rendered(
+    found: ManifestSet, ground: Ground, dry_run: DryRun, plan: Plan | None
+) -> tuple[Change, ...]:
+    replaced = replaced_by(plan, found)
+    manifests = sorted(found.manifests, key=lambda manifest: apply_order(manifest.ref))
+    return tuple(
+        _change(manifest, found.unit, ground, dry_run, replaced.get(manifest.ref))
+        for manifest in manifests
+    )
+
+
+def _change(
+    manifest: Manifest,
+    unit: UnitRef,
+    ground: Ground,
+    dry_run: DryRun,
+    replaces: ObjectRef | None,
+) -> Change:
+    try:
+        here = pair(manifest, unit, ground)
+    except StokerError as error:  # our own Secrets are read on demand
+        return replace(refusal_of(manifest.ref, error), manifest=manifest)
+    match here.action:
+        case Action.CREATE:
+            change = _create(manifest, here.note, ground, replaces)
+            return verified(change, None, dry_run, force=False) if ground.verify else change
+        case Action.CHANGE if here.live is not None:
+            scaler = ground.live.scaler(manifest.ref)
+            owner = ground.desired.unit(unit)
+            return judge(manifest, here.live, owner, scaler, dry_run, verify=ground.verify)
+        case Action.ERROR if here.live is not None:
+            return _foreign(manifest, here.live, ground, dry_run.memo)
+        case _:
+            uid = here.live.uid if here.live is not None else ""
+            return Change(
+                manifest.ref,
+                here.action,
+                manifest=manifest,
+                live_uid=uid,
+                code=here.code,
+                note=here.note,
+            )
+
+
+def _foreign(manifest: Manifest, live: LiveObject, ground: Ground, memo: DiffMemo) -> Change:
+    """Somebody else's object: read once for its owners, which caches do not hold."""
+    key = ("foreign", live.uid, live.resource_version)
+    known = memo.verdict(manifest.ref, key, manifest)
+    if known is not None:
+        return known
+    body = live.body
+    try:
+        body = ground.cluster.get(manifest.ref)
+    except StokerError as error:
+        if not isinstance(error, Forbidden):
+            return replace(refusal_of(manifest.ref, error), manifest=manifest)
+    refusal = adoption_required(manifest.ref, body)
+    change = Change(
+        manifest.ref,
+        Action.ERROR,
+        manifest=manifest,
+        live_uid=live.uid,
+        code=refusal.code,
+        note=f"{refusal.message} ({refusal.hint})",
+    )
+    memo.keep(manifest.ref, key, change)
+    return change
+
+
+def _create(manifest: Manifest, note: str, ground: Ground, replaces: ObjectRef | None) -> Change:
+    """A new object; one that takes over from another shows in what the two differ."""
+    payload = payload_of(manifest)
+    change = Change(manifest.ref, Action.CREATE, manifest=manifest, payload=payload, note=note)
+    if replaces is None:
+        return change
+    before = ground.live.get(replaces) if ground.live.known(replaces) else None
+    if before is None:
+        return replace(change, replaces=replaces)
+    found = compare(payload, before.body, schema_of(payload))
+    shown = tuple(d for d in found.differences if not _of_the_place(d.elements))
+    return replace(change, replaces=replaces, fields=field_changes(manifest.ref.kind, shown))
+
+
+def _of_the_place(elements: tuple[str, ...]) -> bool:
+    """Names, marks and node of a placement differ always: they are not what changes."""
+    if elements[0] == "f:metadata" or elements[:2] in _OF_THE_PLACE:
+        return True
+    inside = elements[2:] if elements[:2] == _TEMPLATE else ()
+    return inside == _PLACEMENT or inside[:2] == ("f:spec", "f:affinity")
+
+
+_OF_THE_PLACE = frozenset({("f:spec", "f:replicas"), ("f:spec", "f:selector")})
+_TEMPLATE = ("f:spec", "f:template")
+_PLACEMENT = ("f:metadata", "f:labels", f"f:{names.PLACEMENT_LABEL}")
+
+
+def _empty_render(found: ManifestSet, hold: str, ground: Ground) -> tuple[Finding, ...]:
+    """A render that shrank to nothing is an error: it is more often a mistake than a wish."""
+    if not found.complete or found.manifests or not hold:
+        return ()
+    if not ground.inventory.objects(found.unit):
+        return ()
+    unit = ground.desired.unit(found.unit)
+    if unit is None:
+        return ()
+    return (Finding(unit.location, "render-empty", hold, unit=str(found.unit)),)
+
+
+def _proven(
+    units: dict[UnitRef, UnitChanges], ground: Ground
+) -> list[tuple[UnitRef, ObjectRef, str]]:
+    """Rendered objects of ours whose UID the inventory lacks or has differently."""
+    found = []
+    for unit, changes in units.items():
+        known = ground.inventory.objects(unit)
+        for change in changes.changes:
+            if change.action not in {Action.UNCHANGED, Action.CHANGE} or not change.live_uid:
+                continue
+            if known.get(change.ref, INTENT) != change.live_uid:
+                found.append((unit, change.ref, change.live_uid))
+    return found

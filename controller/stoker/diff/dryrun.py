@@ -1,0 +1,133 @@
+"""Asks the API server what an apply would do, where facts alone cannot tell.
+
+A payload and its live object come in; whether anything would change goes out, or why the
+server refuses. A refused dry run is an error with the server's reason, never Synced
+(cases.md row 45). Called by verdict; by diff for every write when asked to verify.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from stoker.diff.memo import DiffMemo
+from stoker.errors import Retryable, StokerError, Waiting
+from stoker.kube.errors import ApiStatus, Conflict, Forbidden
+from stoker.model.change import Action, Change
+from stoker.model.codec import digest
+from stoker.model.live import LiveObject
+from stoker.model.ports import Cluster
+from stoker.model.refs import ObjectRef
+from stoker.objects.compare import Difference, compare
+from stoker.objects.masks import masked_refusal
+from stoker.objects.owned import our_fields, owned, schema_of
+from stoker.objects.ssa_merge import same_value
+
+__all__ = ["DryRun", "Settled", "refusal_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a dry run said. `refusal` is a WAIT or ERROR; else `differences` say what changes."""
+
+    unchanged: bool = False
+    refusal: Change | None = None
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DryRun:
+    """Sends dry runs of one fleet and remembers their answers."""
+
+    cluster: Cluster
+    manager: str
+    memo: DiffMemo = field(default_factory=DiffMemo)
+
+    def settle(self, payload: dict[str, Any], live: LiveObject, *, force: bool = False) -> Settled:
+        """Whether applying the payload to the live object would change it."""
+        try:
+            key = self._key(payload, live)
+            if self.memo.settled.get(key):
+                return Settled(unchanged=True)
+            answer = self.cluster.apply(
+                _with_uid(payload, live.uid), manager=self.manager, dry_run=True, force=force
+            )
+        except Conflict as error:
+            if error.is_field_conflict:
+                return Settled()
+            return Settled(refusal=refusal_of(live.ref, error))
+        except StokerError as error:
+            return Settled(refusal=refusal_of(live.ref, error))
+        if _same_object(answer, live.body, self.manager):
+            self.memo.settle(key, unchanged=True)
+            return Settled(unchanged=True)
+        found = compare(owned(answer, self.manager), live.body, schema_of(payload))
+        return Settled(differences=found.differences)
+
+    def create(self, payload: dict[str, Any], ref: ObjectRef) -> Change | None:
+        """Why creating the object would be refused; None when it would work."""
+        try:
+            self.cluster.apply(payload, manager=self.manager, dry_run=True)
+        except StokerError as error:
+            return refusal_of(ref, error)
+        return None
+
+    def _key(self, payload: dict[str, Any], live: LiveObject) -> Hashable:
+        ours = our_fields(live.body, self.manager).tree
+        standing = digest([owned(live.body, self.manager), ours])
+        return digest(payload), standing, live.uid, self.cluster.server().version
+
+
+def refusal_of(ref: ObjectRef, error: StokerError) -> Change:
+    """An error answer as a Change: WAIT for what may pass, ERROR for what a person must mend."""
+    status: ApiStatus | None = getattr(error, "status", None)
+    fields = [cause.field for cause in status.causes] if status is not None else []
+    reason = status.reason if status is not None else error.code
+    note = masked_refusal(ref.kind, reason, error.message, fields)
+    if isinstance(error, Forbidden) and error.is_terminating_namespace:
+        return Change(ref, Action.WAIT, code="namespace-terminating", note=note)
+    if isinstance(error, Waiting | Retryable):
+        return Change(ref, Action.WAIT, code=error.code, note=note)
+    return Change(ref, Action.ERROR, code=error.code, note=note)
+
+
+def _with_uid(payload: dict[str, Any], uid: str) -> dict[str, Any]:
+    metadata = payload.get("metadata") or {}
+    return {**payload, "metadata": {**metadata, "uid": uid}} if uid else payload
+
+
+def _same_object(answer: dict[str, Any], live: dict[str, Any], manager: str) -> bool:
+    """Equal but for what every write changes: version, generation and times of entries."""
+    same_fields = our_fields(answer, manager) == our_fields(live, manager)
+    return same_fields and same_value(_content(answer), _content(live))
+
+
+def _content(body: dict[str, Any]) -> dict[str, Any]:
+    metadata = body.get("metadata") or {}
+    passing = {"managedFields", "resourceVersion", "generation", "selfLink"}
+    kept = {key: item for key, item in metadata.items() if key not in passing}
+    return {**body, "metadata": kept}
+
+
+def verified(change: Change, live: LiveObject | None, dry_run: DryRun, *, force: bool) -> Change:
+    """The same change after the API server was asked about it, or why it refuses.
+
+    What stands in a namespace or kind that this fleet only brings cannot be asked about.
+    """
+    if change.payload is None:
+        return change
+    if live is None:
+        refusal = dry_run.create(change.payload, change.ref)
+        if refusal is None:
+            return change
+        if refusal.code in {"not-found", "kind-not-found"}:
+            return replace(change, note="not verified: its namespace or kind comes first")
+        return replace(change, action=refusal.action, code=refusal.code, note=refusal.note)
+    settled = dry_run.settle(change.payload, live, force=force)
+    if settled.refusal is not None:
+        refused = settled.refusal
+        return replace(change, action=refused.action, code=refused.code, note=refused.note)
+    if settled.unchanged:
+        return replace(change, action=Action.UNCHANGED, payload=None, fields=(), note="")
+    return change

@@ -1,0 +1,121 @@
+"""Keeps a live pod template as it is while its rev stands (design section 4).
+
+A payload, the live object and our manager come in; the payload with the live template goes
+out, and what Git wants otherwise as `held_back`. Labels, injected defaults or a new Stoker
+never restart a pod; what somebody else took or deleted is put back. Called by verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker.model.live import LiveObject
+from stoker.model.manifest import Manifest
+from stoker.objects import names
+from stoker.objects.compare import compare, dotted
+from stoker.objects.conflicts import rivals_of
+from stoker.objects.fieldset import FieldSet, fieldset_from_manifest
+from stoker.objects.fieldset_trees import Tree, members, tree_from_paths
+from stoker.objects.owned import our_fields, owned, projected
+from stoker.objects.schema_table import ListSchema
+from stoker.objects.ssa_merge import merge
+
+__all__ = ["Frozen", "freeze"]
+
+_TEMPLATE = ("f:spec", "f:template")
+_LABELS = (*_TEMPLATE, "f:metadata", "f:labels")
+_ANNOTATIONS = (*_TEMPLATE, "f:metadata", "f:annotations")
+
+_SELECTING = frozenset(
+    f"f:{label}"
+    for label in (
+        names.FLEET_LABEL,
+        names.PLACEMENT_LABEL,
+        names.SERVICE_LABEL,
+        names.TRAFFIC_LABEL,
+    )
+)
+"""Labels of every template version there ever was: where one is missing, it was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """The payload to send, and the paths of its template that wait for the next rev."""
+
+    payload: dict[str, Any] = field(hash=False)
+    held_back: tuple[str, ...] = ()
+
+
+def freeze(
+    manifest: Manifest, payload: dict[str, Any], live: LiveObject, manager: str, schema: ListSchema
+) -> Frozen:
+    """Re-send the live template while the live rev equals the rendered one.
+
+    Equal revs mean that the template was applied with the same fields and values, labels,
+    annotations and the decided place aside. So a field of it that is no longer in our entry
+    was taken or deleted by somebody and is sent again; a label or annotation that nobody
+    owns is new in Git and waits.
+    """
+    if not manifest.frozen_template or _rev(payload) != _rev(live.body) or not _rev(payload):
+        return Frozen(payload)
+    ours = our_fields(live.body, manager)
+    standing = owned(live.body, manager).get("spec", {}).get("template")
+    if not isinstance(standing, dict):
+        return Frozen(payload)
+    rendered = _below_template(fieldset_from_manifest(payload, schema))
+    here = _below_template(ours)
+    missing = rendered.difference(here)
+    held = {path for path in missing.elements() if _is_new(path, live, manager)}
+    back = tree_from_paths(path for path in missing.elements() if path not in held)
+    template = _with(standing, payload, back, schema)
+    held |= set(here.difference(rendered).elements())
+    held |= _differing(payload, live, here, schema)
+    frozen = {**payload, "spec": {**payload["spec"], "template": template}}
+    return Frozen(frozen, tuple(sorted(dotted(path) for path in held)))
+
+
+def _rev(body: dict[str, Any]) -> str:
+    annotations = (body.get("metadata") or {}).get("annotations") or {}
+    return str(annotations.get(names.REV, ""))
+
+
+def _below_template(fields: FieldSet) -> FieldSet:
+    spec = fields.tree.get(_TEMPLATE[0], {})
+    if _TEMPLATE[1] not in spec:
+        return FieldSet()
+    return FieldSet({_TEMPLATE[0]: {_TEMPLATE[1]: spec[_TEMPLATE[1]]}})
+
+
+def _is_new(path: tuple[str, ...], live: LiveObject, manager: str) -> bool:
+    """Whether a field outside our entry is new in Git, rather than taken from us."""
+    if path[:-1] not in {_LABELS, _ANNOTATIONS} or path[-1] in _SELECTING:
+        return False
+    return not any(path in rival.fields for rival in rivals_of(live.body, manager))
+
+
+def _with(
+    standing: dict[str, Any], payload: dict[str, Any], back: Tree, schema: ListSchema
+) -> dict[str, Any]:
+    """The live template with fields of the rendered one laid over it."""
+    if not back:
+        return standing
+    part = projected(payload, back, schema.root)["spec"]["template"]
+    spec = schema.root.member("spec")
+    kind = spec.member("template") if spec is not None else None
+    if kind is None:
+        return standing
+    merged = merge(standing, part, kind)
+    return merged if isinstance(merged, dict) else standing
+
+
+def _differing(
+    payload: dict[str, Any], live: LiveObject, here: FieldSet, schema: ListSchema
+) -> set[tuple[str, ...]]:
+    """Fields of the template that are ours and that Git now gives another value."""
+    template = {"spec": {"template": payload["spec"]["template"]}}
+    found = compare(template, live.body, schema)
+    written = set(members(found.written))
+    held = {path for path in written if path in here}
+    held |= {d.elements for d in found.differences if d.elements[-1] == "f:(order)"}
+    return held

@@ -1,0 +1,117 @@
+"""Everything that diff looks at, gathered once per pass and frozen.
+
+Desired, the rendered sets, the live view and the inventory come in; `Ground` answers whose
+an object is, who else claims it, and which kinds and namespaces this pass itself brings.
+Built by diff, read by pair, verdict and prune.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stoker.model.fleet import Desired
+from stoker.model.live import LiveObject, LiveView
+from stoker.model.manifest import ManifestSet
+from stoker.model.ports import Cluster
+from stoker.model.refs import ObjectRef, UnitRef
+from stoker.objects.inventory import Inventory
+from stoker.objects.kinds import CRD_GROUP
+from stoker.objects.names import manager_of, unit_of_mark
+from stoker.objects.owned import owners
+
+__all__ = ["Ground", "ground_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """The inputs of one diff. `claims` are the units that render an object, sorted."""
+
+    desired: Desired
+    live: LiveView
+    inventory: Inventory
+    cluster: Cluster
+    fleet_id: str
+    sets: Mapping[UnitRef, ManifestSet]
+    claims: Mapping[ObjectRef, tuple[UnitRef, ...]]
+    listed: Mapping[ObjectRef, tuple[UnitRef, ...]]
+    """Units whose inventory lists the object."""
+    coming_kinds: frozenset[tuple[str, str]]
+    """(group, kind) of CRDs that this fleet renders."""
+    coming_namespaces: frozenset[str]
+    verify: bool = False
+
+    @property
+    def manager(self) -> str:
+        """Our field manager."""
+        return manager_of(self.fleet_id)
+
+    def marked_unit(self, live: LiveObject) -> UnitRef | None:
+        """The unit of this fleet that a live object's owner mark names, with the object."""
+        return unit_of_mark(live.owner, self.fleet_id, live.ref)
+
+    def is_ours(self, live: LiveObject) -> bool:
+        """Whether the mark, or the inventory by UID, proves that this fleet made it."""
+        return self.marked_unit(live) is not None or any(
+            self.inventory.objects(unit).get(live.ref) == live.uid
+            for unit in self.listed.get(live.ref, ())
+        )
+
+    def is_applied_by_us(self, live: LiveObject) -> bool:
+        """Whether our manager has applied it: a mark alone can be typed by anybody."""
+        return any(o.manager == self.manager and o.is_apply for o in owners(live.body))
+
+    def still_claims(self, unit: UnitRef, ref: ObjectRef) -> str:
+        """Why the unit may still want the object; empty when it certainly does not."""
+        if unit in self.desired.broken:
+            return f"{unit} could not be read"
+        found = self.sets.get(unit)
+        if found is None:
+            return "" if self.desired.unit_set_known else "not every file could be read"
+        if not found.complete:
+            return f"{unit} did not render"
+        return f"{unit} renders it too" if unit in self.claims.get(ref, ()) else ""
+
+
+def ground_of(
+    desired: Desired,
+    sets: tuple[ManifestSet, ...],
+    live: LiveView,
+    inventory: Inventory,
+    cluster: Cluster,
+    fleet_id: str,
+    *,
+    verify: bool = False,
+) -> Ground:
+    """Index the inputs of one diff."""
+    claims: dict[ObjectRef, tuple[UnitRef, ...]] = {}
+    kinds: set[tuple[str, str]] = set()
+    namespaces: set[str] = set()
+    for found in sorted(sets, key=lambda item: item.unit):
+        for manifest in found.manifests:
+            ref = manifest.ref
+            claims[ref] = (*claims.get(ref, ()), found.unit)
+            if (ref.group, ref.kind) == (CRD_GROUP, "CustomResourceDefinition"):
+                kinds.add(_kind_of_crd(manifest.body))
+            if (ref.group, ref.kind) == ("", "Namespace"):
+                namespaces.add(ref.name)
+    return Ground(
+        desired=desired,
+        live=live,
+        inventory=inventory,
+        cluster=cluster,
+        fleet_id=fleet_id,
+        sets={found.unit: found for found in sets},
+        claims=claims,
+        listed=inventory.owners(),
+        coming_kinds=frozenset(kinds),
+        coming_namespaces=frozenset(namespaces),
+        verify=verify,
+    )
+
+
+def _kind_of_crd(body: dict[str, Any]) -> tuple[str, str]:
+    """The CRD's own names: a guessed plural or kind is wrong sooner or later (cases row 63)."""
+    spec = body.get("spec") or {}
+    return str(spec.get("group", "")), str((spec.get("names") or {}).get("kind", ""))

@@ -1,0 +1,56 @@
+"""What diff remembers between passes, so that an unchanged fleet costs no request.
+
+Two tables: whole verdicts of objects whose every input is as it was, and what dry runs
+have settled. Losing either costs time only. Used by verdict and dryrun; one instance lives
+as long as the process and belongs to the reconciler thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass, field, replace
+
+from stoker.model.change import Change
+from stoker.model.manifest import Manifest
+from stoker.model.refs import ObjectRef
+
+__all__ = ["DiffMemo"]
+
+MAX_SETTLED = 20_000
+"""Answers of dry runs kept; beyond it the oldest go."""
+
+
+@dataclass(slots=True)
+class DiffMemo:
+    """Empty to begin with; see `forget` for when to begin again."""
+
+    verdicts: dict[ObjectRef, tuple[Hashable, Change]] = field(default_factory=dict)
+    settled: dict[Hashable, bool] = field(default_factory=dict)
+    """(digest of what is sent, digest of what is ours live, server version) -> unchanged."""
+
+    def verdict(self, ref: ObjectRef, key: Hashable, manifest: Manifest) -> Change | None:
+        """The verdict reached with exactly these inputs, about this manifest."""
+        known = self.verdicts.get(ref)
+        if known is None or known[0] != key:
+            return None
+        return replace(known[1], manifest=manifest)
+
+    def keep(self, ref: ObjectRef, key: Hashable, change: Change) -> None:
+        """Remember a verdict."""
+        self.verdicts[ref] = (key, change)
+
+    def settle(self, key: Hashable, *, unchanged: bool) -> None:
+        """Remember what a dry run said."""
+        while len(self.settled) >= MAX_SETTLED:
+            del self.settled[next(iter(self.settled))]
+        self.settled[key] = unchanged
+
+    def only(self, refs: Collection[ObjectRef]) -> None:
+        """Drop the verdicts of objects that are rendered no more."""
+        for ref in [ref for ref in self.verdicts if ref not in refs]:
+            del self.verdicts[ref]
+
+    def forget(self) -> None:
+        """Begin again: after a change of the server or of a webhook."""
+        self.verdicts.clear()
+        self.settled.clear()

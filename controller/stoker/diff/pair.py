@@ -1,0 +1,114 @@
+"""Finds what stands where a rendered object is to be, and whether it may be touched.
+
+A rendered manifest and the ground come in; a `Pair` goes out: create, compare with a live
+object of ours, or a reason why nothing can be sent. Also pairs new placements with the
+Deployments they replace. First step of diff for every object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stoker.diff.ground import Ground
+from stoker.model.change import Action
+from stoker.model.live import LiveObject
+from stoker.model.manifest import Manifest, ManifestSet
+from stoker.model.plan import Plan
+from stoker.model.refs import ObjectRef, UnitRef
+from stoker.objects.conflicts import AdoptionRequired
+
+__all__ = ["Pair", "pair", "replaced_by"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A rendered object and what stands in its place.
+
+    `action` is CREATE, CHANGE (compare with `live`, which is ours), WAIT or ERROR; the
+    last two say why in `code` and `note`. An ERROR with `live` is somebody else's object.
+    """
+
+    action: Action
+    live: LiveObject | None = None
+    code: str = ""
+    note: str = ""
+
+
+def pair(manifest: Manifest, unit: UnitRef, ground: Ground) -> Pair:
+    """Look at the place of one rendered object; unknown is neither absent nor foreign."""
+    ref = manifest.ref
+    first = ground.claims[ref][0]
+    if first != unit:
+        return Pair(Action.ERROR, None, "duplicate-object", f"{first} renders {ref} too")
+    blocked = _namespace(ref, ground) or _kind(ref, ground)
+    if blocked is not None:
+        return blocked
+    if not ground.live.known(ref):
+        return Pair(Action.WAIT, None, "live-state-unknown", ground.live.why_unknown(ref))
+    live = ground.live.get(ref)
+    if live is None:
+        return Pair(Action.CREATE, note=_absent_note(ref, unit, ground))
+    if not ground.is_ours(live):
+        return Pair(Action.ERROR, live, AdoptionRequired.code)
+    if live.body.get("metadata", {}).get("deletionTimestamp"):
+        return Pair(Action.WAIT, live, "deletion-pending", _deleting(live))
+    holder = ground.marked_unit(live)
+    other = holder is not None and holder != unit
+    claimed = ground.still_claims(holder, ref) if other and holder is not None else ""
+    if claimed:
+        return Pair(Action.WAIT, live, "claimed-by-other-unit", f"{holder} made it, and {claimed}")
+    return Pair(Action.CHANGE, live)
+
+
+def _namespace(ref: ObjectRef, ground: Ground) -> Pair | None:
+    if not ref.namespace:
+        return None
+    phase = ground.live.namespace_phase(ref.namespace)
+    if phase == "Terminating":
+        note = f"namespace {ref.namespace} is being deleted"
+        return Pair(Action.WAIT, None, "namespace-terminating", note)
+    if not phase:
+        if ref.namespace in ground.coming_namespaces:
+            return Pair(Action.CREATE)
+        note = f"namespace {ref.namespace} does not exist"
+        return Pair(Action.WAIT, None, "namespace-not-found", note)
+    return None
+
+
+def _kind(ref: ObjectRef, ground: Ground) -> Pair | None:
+    served = ground.live.has_kind(ref)
+    if served:
+        return None
+    if served is None:
+        note = f"whether the cluster serves {ref.kind} could not be read"
+        return Pair(Action.WAIT, None, "live-state-unknown", note)
+    if (ref.group, ref.kind) in ground.coming_kinds:
+        return Pair(Action.CREATE)
+    note = f"the cluster does not serve {ref.api_version} {ref.kind}"
+    return Pair(Action.WAIT, None, "kind-not-found", note)
+
+
+def _absent_note(ref: ObjectRef, unit: UnitRef, ground: Ground) -> str:
+    """An object that we made and that somebody deleted says so."""
+    return "somebody deleted it" if ground.inventory.objects(unit).get(ref) else ""
+
+
+def _deleting(live: LiveObject) -> str:
+    finalizers = live.body.get("metadata", {}).get("finalizers") or ()
+    held = f", held by finalizers {', '.join(finalizers)}" if finalizers else ""
+    return f"the live object is being deleted{held}; it is made anew when it is gone"
+
+
+def replaced_by(plan: Plan | None, found: ManifestSet) -> dict[ObjectRef, ObjectRef]:
+    """For each new placement of a service the Deployment that it takes over from."""
+    decision = plan.decision(found.unit) if plan is not None else None
+    if decision is None:
+        return {}
+    space = found.unit.namespace
+    return {
+        ObjectRef("apps", "Deployment", space, placement.name): ObjectRef(
+            "apps", "Deployment", space, placement.replaces
+        )
+        for placement in decision.placements
+        if placement.replaces
+    }

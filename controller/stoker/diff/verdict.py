@@ -1,0 +1,196 @@
+"""Judges one rendered object against its live one: Synced without a request where it can be.
+
+A manifest, its live object and the facts come in; a `Change` goes out. An object is in sync
+when every field we would send equals live and our managedFields entry equals the set of
+those fields; what that cannot settle goes to a dry run. Called by diff.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from stoker.diff.counts import arbitrate, count_owner
+from stoker.diff.dryrun import DryRun, refusal_of, verified
+from stoker.diff.frozen import freeze
+from stoker.errors import StokerError
+from stoker.model.change import Action, Change, FieldChange, Impact
+from stoker.model.fleet import Unit
+from stoker.model.live import LiveObject
+from stoker.model.manifest import Manifest
+from stoker.objects.canonical import with_plain_data
+from stoker.objects.compare import (
+    Difference,
+    compare,
+    dotted,
+    field_changes,
+    keys_of,
+    removals,
+)
+from stoker.objects.conflicts import rivals_of, settle
+from stoker.objects.fieldset import FieldSet, fieldset_from_manifest
+from stoker.objects.impact import impact_of
+from stoker.objects.owned import our_fields, owners, schema_of
+from stoker.objects.schema_table import ListSchema
+
+__all__ = ["judge", "payload_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Case:
+    """One object under judgement: what would be sent, and what was taken out of it."""
+
+    live: LiveObject
+    schema: ListSchema
+    dry_run: DryRun
+    payload: dict[str, Any]
+    taken: tuple[tuple[str, str], ...] = ()
+    left: tuple[tuple[str, str], ...] = ()
+    held_back: tuple[str, ...] = ()
+    before: FieldSet = field(default_factory=FieldSet)
+    after: FieldSet = field(default_factory=FieldSet)
+
+
+def payload_of(manifest: Manifest) -> dict[str, Any]:
+    """What is sent to create the object."""
+    return with_plain_data(manifest.body)
+
+
+def judge(
+    manifest: Manifest,
+    live: LiveObject,
+    unit: Unit | None,
+    scaler: str | None,
+    dry_run: DryRun,
+    *,
+    verify: bool = False,
+) -> Change:
+    """Judge an object of ours that stands. `scaler` as in `counts.count_owner`.
+
+    With `verify` a change is dry-run as well, so that a refusal is known before it is sent.
+    """
+    payload = payload_of(manifest)
+    owner = count_owner(payload, unit, scaler)
+    facts = (live.uid, live.resource_version, owner, verify)
+    key = (manifest.digest, manifest.frozen_template, *facts)
+    known = dry_run.memo.verdict(manifest.ref, key, manifest) if live.resource_version else None
+    if known is not None:
+        return known
+    if not _is_whole(live, payload):
+        try:
+            body = dry_run.cluster.get(manifest.ref)
+        except StokerError as error:
+            return replace(refusal_of(manifest.ref, error), manifest=manifest)
+        live = replace(live, body=body)
+    case = _case(manifest, payload, live, owner, dry_run)
+    change = _judge(manifest, case)
+    if change.action is Action.CHANGE and (verify or change.impact is Impact.RECREATE):
+        change = verified(change, live, dry_run, force=bool(case.taken))
+    if change.action is not Action.WAIT and (
+        change.action is not Action.ERROR or change.impact is Impact.RECREATE
+    ):
+        dry_run.memo.keep(manifest.ref, key, change)
+    return change
+
+
+def _is_whole(live: LiveObject, payload: dict[str, Any]) -> bool:
+    """Whether the cached body can be compared: in the version we send, with its entries.
+
+    Caches keep only the metadata of objects that bear no mark of ours any more.
+    """
+    entries = live.body.get("metadata", {}).get("managedFields")
+    return bool(entries) and live.body.get("apiVersion") == payload.get("apiVersion")
+
+
+def _case(
+    manifest: Manifest, payload: dict[str, Any], live: LiveObject, owner: str, dry_run: DryRun
+) -> _Case:
+    """Freeze the template, arbitrate the count, then foresee the conflicts."""
+    schema = schema_of(payload)
+    manager = dry_run.manager
+    frozen = freeze(manifest, payload, live, manager, schema)
+    counted = arbitrate(frozen.payload, live, owner, manager, schema)
+    alone = {path for path, _ in counted.left}
+    settlement = settle(counted.payload, live.body, manager, schema, left_alone=alone)
+    others = {(path, f"{name} owns it") for path, name in settlement.left if path not in alone}
+    return _Case(
+        live=live,
+        schema=schema,
+        dry_run=dry_run,
+        payload=settlement.payload,
+        taken=settlement.taken,
+        left=tuple(sorted({*counted.left, *others})),
+        held_back=frozen.held_back,
+        before=our_fields(live.body, manager),
+        after=fieldset_from_manifest(settlement.payload, schema),
+    )
+
+
+def _judge(manifest: Manifest, case: _Case) -> Change:
+    found = compare(case.payload, case.live.body, case.schema)
+    change = Change(
+        ref=manifest.ref,
+        action=Action.UNCHANGED,
+        manifest=manifest,
+        live_uid=case.live.uid,
+        live_resource_version=case.live.resource_version,
+        left_to_others=case.left,
+        held_back=case.held_back,
+    )
+    differences = found.differences
+    if not found:
+        settled_here = found.settled and _same_version(case)
+        if case.before == case.after and settled_here:
+            return change
+        if not settled_here or not case.schema.exact:
+            settled = case.dry_run.settle(case.payload, case.live)
+            if settled.unchanged:
+                return change
+            if settled.refusal is not None:
+                refused = settled.refusal
+                return replace(change, action=refused.action, code=refused.code, note=refused.note)
+            differences = settled.differences
+    return _write(change, case, differences)
+
+
+def _same_version(case: _Case) -> bool:
+    """Whether our entry speaks the version we send: its paths mean something else in another."""
+    ours = (o for o in owners(case.live.body) if o.manager == case.dry_run.manager and o.is_apply)
+    return all(o.api_version == case.payload.get("apiVersion") for o in ours)
+
+
+def _write(change: Change, case: _Case, differences: tuple[Difference, ...]) -> Change:
+    """A write is due: say which fields it changes, or else which it takes or gives up."""
+    rivals = [rival.fields for rival in rivals_of(case.live.body, case.dry_run.manager)]
+    lost = case.before.difference(case.after)
+    gone = removals(lost, rivals, case.live.body, case.schema) if case.schema.exact else ()
+    differences = (*differences, *gone)
+    impact = impact_of(
+        change.ref.group,
+        change.ref.kind,
+        (keys_of(difference.elements) for difference in differences),
+        frozen_data=case.live.body.get("immutable") is True,
+    )
+    return replace(
+        change,
+        action=Action.CHANGE,
+        payload=case.payload,
+        fields=field_changes(change.ref.kind, differences) or _ownership(case),
+        impact=impact,
+        note="; ".join(f"takes {path} back from {owner}" for path, owner in case.taken),
+    )
+
+
+def _ownership(case: _Case) -> tuple[FieldChange, ...]:
+    """No value changes, only who answers for it: something must be printed all the same."""
+    manager = case.dry_run.manager
+    gained = [
+        FieldChange(f"metadata.managedFields: {dotted(path)}", None, manager)
+        for path in case.after.difference(case.before).elements()
+    ]
+    lost = [
+        FieldChange(f"metadata.managedFields: {dotted(path)}", manager, None)
+        for path in case.before.difference(case.after).elements()
+    ]
+    fields = tuple(sorted((*gained, *lost), key=lambda change: change.path))
+    return fields or (FieldChange("metadata.managedFields", "as it was", manager),)
