@@ -1,0 +1,149 @@
+"""The whole fleet, judged from its units and from what ended the pass.
+
+Called by report; gives the fleet's Judgement, conditions and applied revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stoker.errors import Finding
+from stoker.model.change import Action
+from stoker.model.fleet import FleetMode
+from stoker.model.outcome import Condition, Health, Sync
+from stoker.objects.health import HealthVerdict, worst
+from stoker.report.conditions import Judgement, Reason, camel, is_retryable
+from stoker.report.inputs import ReportInputs, StatusWritten
+from stoker.report.unit_report import UnitReport
+
+__all__ = ["applied_revision", "attempted_revision", "judge_fleet", "status_written"]
+
+NAMED = 3
+"""Units named in a message; the rest are counted."""
+
+
+def judge_fleet(inputs: ReportInputs, units: Sequence[UnitReport]) -> Judgement:
+    """Judge the fleet: its own failure first, then held deletions, then its units.
+
+    While the source only cannot be reached, the last good state is what counts: the
+    fleet retries and stays as Ready as its units are.
+    """
+    failure = _failure(inputs)
+    passing = failure is not None and is_retryable(failure.code) and inputs.desired is not None
+    hold = _prune_hold(inputs)
+    why, why_message = "", ""
+    not_ready = [unit for unit in units if not unit.ready]
+    if failure is not None and not passing:
+        why, why_message = camel(failure.code), failure.message
+    elif hold:
+        why, why_message = Reason.PRUNE_HELD, hold
+    elif not_ready and not _all_unknown(not_ready):
+        why = Reason.UNITS_NOT_READY
+        why_message = f"{len(not_ready)} of {len(units)} units: {_named(not_ready)}"
+    stalled = failure is not None and not is_retryable(failure.code)
+    verdict = _health(inputs, units)
+    return Judgement(
+        sync=_sync(inputs, units),
+        health=verdict.status,
+        health_reason=verdict.reason,
+        health_message=verdict.message,
+        stalled=camel(failure.code) if failure is not None and stalled else "",
+        stalled_message=failure.message if failure is not None and stalled else "",
+        retrying=Reason.RETRYING if failure is not None and not stalled else _retrying(units),
+        retrying_message=failure.message if failure is not None and not stalled else "",
+        why_not_ready=why,
+        why_not_ready_message=why_message,
+        out_of_sync_message=_named([unit for unit in units if unit.sync is not Sync.SYNCED]),
+        writes=inputs.desired is None or inputs.desired.fleet.mode is FleetMode.CORRECT,
+    )
+
+
+def attempted_revision(inputs: ReportInputs) -> str:
+    """The revision this pass looked at, or the last one that was looked at."""
+    if inputs.attempted is not None:
+        return str(inputs.attempted)
+    if inputs.desired is not None:
+        return str(inputs.desired.revision)
+    return inputs.previous.last_attempted
+
+
+def applied_revision(inputs: ReportInputs, units: Sequence[UnitReport]) -> str:
+    """The last revision that stood as a whole; it moves when every unit is Synced."""
+    desired = inputs.desired
+    if desired is None or _failure(inputs) is not None or not desired.unit_set_known:
+        return inputs.previous.last_applied
+    if any(unit.sync is not Sync.SYNCED for unit in units):
+        return inputs.previous.last_applied
+    return str(desired.revision)
+
+
+def status_written(written: StatusWritten) -> Condition:
+    """Whether the status branch takes our commits; the fleet converges all the same."""
+    if written.code:
+        return Condition("StatusWritten", "False", camel(written.code), written.message, "")
+    if not written.commit:
+        return Condition("StatusWritten", "Unknown", Reason.NOT_YET, "", "")
+    message = f"{written.commit[:7]} on {written.branch}"
+    return Condition("StatusWritten", "True", Reason.PUSHED, message, "")
+
+
+def _failure(inputs: ReportInputs) -> Finding | None:
+    if inputs.failure is not None:
+        return inputs.failure
+    return inputs.outcome.failure if inputs.outcome is not None else None
+
+
+def _prune_hold(inputs: ReportInputs) -> str:
+    """Why deletions that are due do not happen; empty when none is due."""
+    changes = inputs.changes
+    if changes is None:
+        return ""
+    due = any(c.action is Action.DELETE for unit in changes.units for c in unit.changes)
+    return (
+        (inputs.outcome.prune_hold if inputs.outcome else "") or changes.prune_hold if due else ""
+    )
+
+
+def _all_unknown(units: Sequence[UnitReport]) -> bool:
+    """Whether none of them is known to be wrong: then the fleet is not known to be, either."""
+    conditions = [unit.condition("Ready") for unit in units]
+    return all(condition is None or condition.status == "Unknown" for condition in conditions)
+
+
+def _sync(inputs: ReportInputs, units: Sequence[UnitReport]) -> Sync:
+    if any(unit.sync is Sync.OUT_OF_SYNC for unit in units):
+        return Sync.OUT_OF_SYNC
+    if inputs.desired is None or any(unit.sync is Sync.UNKNOWN for unit in units):
+        return Sync.UNKNOWN
+    return Sync.SYNCED
+
+
+def _health(inputs: ReportInputs, units: Sequence[UnitReport]) -> HealthVerdict:
+    """The worst unit's health, by its name; without desired state, unknown."""
+    if inputs.desired is None:
+        return HealthVerdict(Health.UNKNOWN, Reason.UNKNOWN, "units as they were last reported")
+    found = worst(tuple(_verdict(unit) for unit in units))
+    if found.status is Health.HEALTHY:
+        return HealthVerdict(Health.HEALTHY, Reason.HEALTHY, "")
+    return found
+
+
+def _verdict(unit: UnitReport) -> HealthVerdict:
+    told = unit.condition("Healthy")
+    reason, message = (told.reason, told.message) if told is not None else (Reason.UNKNOWN, "")
+    return HealthVerdict(unit.health, reason, f"{unit.ref.short} {message}".rstrip())
+
+
+def _retrying(units: Sequence[UnitReport]) -> str:
+    """Whether any unit retries or waits, so that the fleet still works on something."""
+    for unit in units:
+        told = unit.condition("Reconciling")
+        if told is not None and told.status == "True" and told.reason == Reason.RETRYING:
+            return Reason.RETRYING
+    return ""
+
+
+def _named(units: Sequence[UnitReport]) -> str:
+    names = ", ".join(unit.ref.short for unit in units[:NAMED])
+    more = f" and {len(units) - NAMED} more" if len(units) > NAMED else ""
+    return names + more

@@ -1,0 +1,176 @@
+"""The objects that show the fleet and its services in the cluster.
+
+In: unit reports and the fleet's facts. Out: manifests for Fleet and ModelService, without
+owner references or finalizers: deleting one never touches a workload. `spec.replicas` is
+always present and `status.selector` a string, or autoscalers fail [tried].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from stoker.model.codec import digest
+from stoker.model.fleet import Desired, ModelService, Unit
+from stoker.model.outcome import Condition
+from stoker.model.refs import UnitRef
+from stoker.objects.names import API_VERSION, FLEET_LABEL, MANAGED_BY, SERVICE_LABEL, SOURCE
+from stoker.report.documents import FleetFacts
+from stoker.report.inputs import Identity
+from stoker.report.mirror import Mirror
+from stoker.report.previous import PreviousStatus
+from stoker.report.unit_report import ServiceReport, UnitReport
+from stoker.report.units import conditions_to_data
+
+__all__ = ["FLEET_ID", "fleet_mirror", "service_mirrors"]
+
+FLEET_ID = "stoker.dev/fleet-id"
+"""Annotation on mirrors: the fleet that writes them. It proves no ownership of anything else."""
+
+
+def service_mirrors(
+    identity: Identity, desired: Desired, units: Iterable[UnitReport], before: PreviousStatus
+) -> dict[UnitRef, Mirror]:
+    """One mirror for each ModelService that Git has; of an unchanged service, the same one."""
+    specs = {unit.ref: unit for unit in desired.units}
+    found = {}
+    for report in units:
+        unit = specs.get(report.ref)
+        if unit is None or report.service is None or not isinstance(unit.spec, ModelService):
+            continue
+        old = before.mirrors.get(report.ref)
+        if (
+            old is not None
+            and old.made_from == unit.digest
+            and before.units.get(report.ref) is report
+        ):
+            found[report.ref] = old
+        else:
+            found[report.ref] = _service_mirror(identity, desired, unit, unit.spec, report)
+    return found
+
+
+def fleet_mirror(
+    identity: Identity, desired: Desired, fleet: FleetFacts, units: Iterable[UnitReport]
+) -> Mirror:
+    """Show the fleet: `kubectl get fleets -A`."""
+    units = tuple(units)
+    spec = {
+        "mode": desired.fleet.mode.value,
+        "source": {"ref": identity.source_ref, "path": identity.source_path},
+        "statusBranch": desired.fleet.status_branch,
+    }
+    status = {
+        "sync": {"status": fleet.sync.value},
+        "health": {"status": fleet.health.value},
+        "revision": _short(fleet.last_attempted),
+        "lastAttemptedRevision": fleet.last_attempted,
+        "lastAppliedRevision": fleet.last_applied,
+        "units": len(units),
+        "readyUnits": sum(1 for unit in units if unit.ready),
+        "conditions": _conditions(fleet.conditions),
+    }
+    return _mirror(
+        identity, desired, "Fleet", identity.namespace, desired.fleet.name, "", spec, status
+    )
+
+
+def _service_mirror(
+    identity: Identity, desired: Desired, unit: Unit, spec: ModelService, report: UnitReport
+) -> Mirror:
+    service = report.service
+    assert service is not None
+    count = service.counts.desired
+    shown: dict[str, Any] = {
+        "model": {"uri": spec.model_uri, "revision": spec.model_revision},
+        "placement": {"mode": spec.placement_mode.value},
+    }
+    if count is not None:
+        shown["replicas"] = count
+    return _mirror(
+        identity,
+        desired,
+        "ModelService",
+        unit.ref.namespace,
+        unit.ref.name,
+        unit.location.path,
+        shown,
+        _service_status(unit, report, service),
+        count_known=count is not None,
+        count_external=service.count_source != "Git",
+        made_from=unit.digest,
+    )
+
+
+def _service_status(unit: Unit, report: UnitReport, service: ServiceReport) -> dict[str, Any]:
+    """`replicas` are Ready and warming ones up to the wanted count: no surge copies.
+
+    A warming replica is capacity already bought; an autoscaler that saw only Ready ones
+    would buy it again (seed 000).
+    """
+    counts = service.counts
+    present = counts.ready + counts.warming
+    return {
+        "replicas": present if counts.desired is None else min(present, counts.desired),
+        "readyReplicas": counts.ready,
+        "warmingReplicas": counts.warming,
+        "selector": f"{SERVICE_LABEL}={unit.ref.name}",
+        "modelRevision": service.model_revision[:7],
+        "nodes": [place.node for place in service.placements if place.node][:100],
+        "sync": {"status": report.sync.value},
+        "health": {"status": report.health.value},
+        "lastAppliedRevision": report.applied_revision,
+        "conditions": _conditions(report.conditions),
+    }
+
+
+def _conditions(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
+    return conditions_to_data(conditions)
+
+
+def _short(revision: str) -> str:
+    """`main@9be0a17` of `main@sha1:9be0a17c…`."""
+    ref, _, commit = revision.partition("@sha1:")
+    return f"{ref}@{commit[:7]}" if commit else revision
+
+
+def _mirror(
+    identity: Identity,
+    desired: Desired,
+    kind: str,
+    namespace: str,
+    name: str,
+    source: str,
+    spec: dict[str, Any],
+    status: dict[str, Any],
+    *,
+    count_known: bool = True,
+    count_external: bool = False,
+    made_from: str = "",
+) -> Mirror:
+    annotations = {FLEET_ID: identity.fleet_id}
+    if source:
+        annotations[SOURCE] = source
+    head = {"apiVersion": API_VERSION, "kind": kind}
+    place = {"name": name, "namespace": namespace}
+    manifest = {
+        **head,
+        "metadata": {
+            **place,
+            "labels": {FLEET_LABEL: desired.fleet.name, MANAGED_BY: "stoker"},
+            "annotations": annotations,
+        },
+        "spec": spec,
+    }
+    mark = digest([manifest, status])[:16]
+    return Mirror(
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        digest=mark,
+        manifest=manifest,
+        status={**head, "metadata": place, "status": {**status, "observedDigest": mark}},
+        count_known=count_known,
+        count_external=count_external,
+        made_from=made_from,
+    )

@@ -1,0 +1,112 @@
+"""What the last report said: transition times, history, units. From memory, or after a
+start from the status branch.
+
+Anything on the branch that cannot be read counts as never said (reliability c.3 row 71):
+then times start now, nothing else changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from stoker.model.outcome import Condition, Document
+from stoker.model.refs import UnitRef
+from stoker.model.times import to_milliseconds
+from stoker.objects.health_fields import integer, items, mapping, text
+from stoker.objects.health_memo import HealthMemo
+from stoker.report.history import HistoryEntry, history_from_data
+from stoker.report.mirror import Mirror
+from stoker.report.substance import substance_digest
+from stoker.report.unit_report import UnitReport
+from stoker.report.units import conditions_from_data, unit_from_document
+
+__all__ = ["STATUS_PATH", "PreviousStatus", "previous_from_files"]
+
+STATUS_PATH = "status.yaml"
+MAX_FILE_BYTES = 1_048_576
+"""A longer file on the status branch is not ours and is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousStatus:
+    """The last report as far as the next one needs it.
+
+    `drift_hours` counts repaired drift by hour since the epoch. `observed_at_ms` is when the status was made, None before the first one.
+    """
+
+    conditions: tuple[Condition, ...] = ()
+    written: tuple[Condition, ...] = ()
+    """The condition StatusWritten, which no document shows."""
+    last_attempted: str = ""
+    last_applied: str = ""
+    history: tuple[HistoryEntry, ...] = ()
+    units: Mapping[UnitRef, UnitReport] = field(default_factory=dict, hash=False)
+    documents: Mapping[UnitRef, Document] = field(default_factory=dict, hash=False)
+    mirrors: Mapping[UnitRef, Mirror] = field(default_factory=dict, hash=False)
+    drift_hours: tuple[tuple[int, int], ...] = ()
+    observed_at_ms: int | None = None
+    memo: HealthMemo = field(default_factory=HealthMemo, hash=False, compare=False, repr=False)
+
+    @property
+    def substance(self) -> str:
+        """The digest of everything that makes a commit worthwhile."""
+        return substance_digest(
+            self.conditions, self.last_attempted, self.last_applied, self.units.values()
+        )
+
+
+def previous_from_files(files: Mapping[str, bytes]) -> PreviousStatus:
+    """Read the files of a status branch; whatever cannot be read is left out."""
+    status = _load(files.get(STATUS_PATH, b""))
+    units: dict[UnitRef, UnitReport] = {}
+    documents: dict[UnitRef, Document] = {}
+    for path in sorted(files):
+        if not path.startswith("units/"):
+            continue
+        data = _load(files[path])
+        unit = unit_from_document(data)
+        if unit is not None and path == f"units/{unit.ref.file_name}":
+            units[unit.ref] = unit
+            documents[unit.ref] = Document(path, data)
+    return PreviousStatus(
+        conditions=conditions_from_data(items(status, "conditions")),
+        last_attempted=text(status, "lastAttemptedRevision"),
+        last_applied=text(status, "lastAppliedRevision"),
+        history=history_from_data(items(status, "history")),
+        units=units,
+        documents=documents,
+        drift_hours=_drift(status),
+        observed_at_ms=_time(text(mapping(status, "controller"), "observedAt")),
+    )
+
+
+def _load(content: bytes) -> dict[str, Any]:
+    if not content or len(content) > MAX_FILE_BYTES:
+        return {}
+    try:
+        data = yaml.load(content, Loader=_Loader)  # noqa: S506 - a safe loader, see below
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The safe loader, in C where PyYAML was built with it: 1,000 unit files in 0.5 s."""
+
+
+def _time(value: str) -> int | None:
+    try:
+        return to_milliseconds(value)
+    except ValueError:
+        return None
+
+
+def _drift(status: dict[str, Any]) -> tuple[tuple[int, int], ...]:
+    """Repairs before a restart count as of the hour in which the status was made."""
+    count = integer(mapping(status, "summary"), "driftRepaired24h", 0)
+    made = _time(text(mapping(status, "controller"), "observedAt"))
+    return ((made // 3_600_000, count),) if count and made is not None else ()

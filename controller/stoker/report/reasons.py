@@ -1,0 +1,22 @@
+"""Reason codes that report and its writers give, with a line each for the published list.
+
+A condition's reason is such a code (or one of another stage) in CamelCase, or a member of
+`conditions.Reason`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["REASONS"]
+
+REASONS: dict[str, str] = {
+    "apply-failed": "An object could not be written and the server gave no code we know.",
+    "apply-refused": "An object must not be written; the note says why.",
+    "bug": "An invariant of Stoker broke; please report it with the log.",
+    "crd-missing": "The CRDs of stoker.dev are not installed; mirrors are left out.",
+    "mirrors-forbidden": "The controller may not read or write its mirrors.",
+    "mirrors-not-written": "A mirror could not be written; it is tried again.",
+    "push-rejected": "The Git server refused the status commit; it is tried again.",
+    "records-not-written": "The data ref refuses decision records; status is not affected.",
+    "ssh-keygen-failed": "ssh-keygen made no deploy key.",
+    "ssh-keygen-missing": "ssh-keygen is not installed, so no deploy key can be made.",
+}

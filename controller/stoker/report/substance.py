@@ -1,0 +1,60 @@
+"""What makes a commit worthwhile: a revision, condition, placement or count that changed.
+
+In: the fleet's conditions and revisions and all units. Out: a digest. Messages, times,
+estimates and pool sums are left out, so that an idle fleet never commits (rows 13, 99).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from stoker.model.codec import digest
+from stoker.model.outcome import Condition
+from stoker.report.unit_report import ServiceReport, UnitReport
+
+__all__ = ["substance_digest"]
+
+
+def substance_digest(
+    conditions: Iterable[Condition],
+    attempted: str,
+    applied: str,
+    units: Iterable[UnitReport],
+) -> str:
+    """Digest everything of substance; 64 hex digits, equal for equal substance."""
+    by_ref = sorted(units, key=lambda unit: unit.ref)
+    return digest([attempted, applied, _conditions(conditions), [_unit(unit) for unit in by_ref]])
+
+
+def _conditions(conditions: Iterable[Condition]) -> list[list[str]]:
+    return [[c.type, c.status, c.reason] for c in conditions]
+
+
+def _unit(unit: UnitReport) -> list[Any]:
+    return [
+        str(unit.ref),
+        unit.sync.value,
+        unit.health.value,
+        _conditions(unit.conditions),
+        unit.digest,
+        unit.applied_revision,
+        unit.objects,
+        unit.synced,
+        [[note.object, note.state, note.reason] for note in unit.notes],
+        [[error.code, error.path, error.line] for error in unit.errors],
+        _service(unit.service) if unit.service is not None else None,
+    ]
+
+
+def _service(service: ServiceReport) -> list[Any]:
+    counts = service.counts
+    return [
+        [counts.desired, counts.ready, counts.warming, counts.floor, counts.stuck],
+        service.count_source,
+        service.model_revision,
+        service.rev,
+        [[p.name, p.node, p.replicas, p.ready, p.warming] for p in service.placements],
+        [[r.name, r.stage, r.keep] for r in service.retirements],
+        [hold.reason for hold in service.holds],
+    ]

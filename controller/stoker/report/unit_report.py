@@ -1,0 +1,169 @@
+"""Everything report says about one unit, as data. Made by unit_state, laid out by units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stoker.model.outcome import Condition, Health, Sync
+from stoker.model.refs import UnitRef
+
+__all__ = [
+    "Cause",
+    "ErrorLine",
+    "HoldLine",
+    "NodeLine",
+    "ObjectLine",
+    "PlacementLine",
+    "ReplicaCounts",
+    "RetirementLine",
+    "ServiceReport",
+    "UnitReport",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaCounts:
+    """Replicas of a service. `desired` is None when the wanted count is unknown.
+
+    `ready` leaves surge copies out; `warming` are on their way.
+    """
+
+    desired: int | None
+    ready: int
+    warming: int
+    floor: int = 0
+    stuck: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementLine:
+    """Replicas of one rev on one node; `node` is empty in mode Scheduler."""
+
+    name: str
+    node: str
+    pool: str
+    rev: str
+    replicas: int
+    ready: int = 0
+    warming: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RetirementLine:
+    """A Deployment that leaves, and what happens to it next."""
+
+    name: str
+    stage: str
+    reason: str
+    keep: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HoldLine:
+    """Something wanted that does not happen now."""
+
+    reason: str
+    message: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLine:
+    """A node that was looked at. `ready_in` is seconds, None where nothing is estimated."""
+
+    node: str
+    pool: str
+    verdict: str
+    rule: str = ""
+    warmth: str = ""
+    ready_in: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectLine:
+    """An object that is not as rendered or not well, `object` as `Kind namespace/name`."""
+
+    object: str
+    state: str
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorLine:
+    """One error with its place in Git; line and column are 0 when unknown."""
+
+    code: str
+    message: str
+    path: str = ""
+    line: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What happened to a node or replica, when; `at` is RFC 3339 or empty."""
+
+    node: str
+    kind: str
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceReport:
+    """What only a ModelService has. `count_source` is `Git` or the owner by name."""
+
+    counts: ReplicaCounts
+    count_source: str = "Git"
+    count_detail: str = ""
+    count_line: int = 0
+    model_uri: str = ""
+    model_revision: str = ""
+    rev: str = ""
+    placements: tuple[PlacementLine, ...] = ()
+    retirements: tuple[RetirementLine, ...] = ()
+    holds: tuple[HoldLine, ...] = ()
+    nodes: tuple[NodeLine, ...] = ()
+    rejected: tuple[tuple[str, int], ...] = ()
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitReport:
+    """One unit. `applied_revision` is the commit that brought what stands of it.
+
+    `digest` (first 12 digits) tells whether Git says something else than last time.
+    `objects` counts what it renders, `synced` those that stand as rendered. `notes` and
+    `errors` are cut at 20, then `truncated` is True.
+    """
+
+    ref: UnitRef
+    sync: Sync
+    health: Health
+    conditions: tuple[Condition, ...] = ()
+    digest: str = ""
+    path: str = ""
+    line: int = 0
+    applied_revision: str = ""
+    objects: int = 0
+    synced: int = 0
+    service: ServiceReport | None = None
+    notes: tuple[ObjectLine, ...] = ()
+    errors: tuple[ErrorLine, ...] = field(default=())
+    truncated: bool = False
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of that type."""
+        return next((entry for entry in self.conditions if entry.type == kind), None)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it stands as Git wants it and can serve."""
+        condition = self.condition("Ready")
+        return condition is not None and condition.status == "True"
+
+    @property
+    def stalled(self) -> bool:
+        """Whether a person must act on it."""
+        condition = self.condition("Stalled")
+        return condition is not None and condition.status == "True"
