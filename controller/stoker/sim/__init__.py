@@ -1,0 +1,1 @@
+"""Stand-ins for what Stoker talks to: a control plane, GPU nodes, engines, a Git host, time."""

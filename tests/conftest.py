@@ -1,0 +1,134 @@
+"""Fixtures that every test may ask for, and the rules that every test obeys.
+
+Live tests run last and share one real control plane. Nothing but loopback can be reached.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stoker.kube.client import Client
+from stoker.kube.https import HttpsTransport
+from stoker.sim.controlplane import ControlPlane
+from stoker.sim.controlplane_binary import Programs, find_or_build
+from stoker.sim.git_http import GitServer
+
+_CONNECT = socket.socket.connect
+_CONNECT_EX = socket.socket.connect_ex
+_GETADDRINFO = socket.getaddrinfo
+
+
+# ------------------------------------------------------------------------ rules
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    socket.socket.connect = _guarded_connect  # type: ignore[assignment, method-assign]
+    socket.socket.connect_ex = _guarded_connect_ex  # type: ignore[assignment, method-assign]
+    socket.getaddrinfo = _guarded_getaddrinfo
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    socket.socket.connect = _CONNECT  # type: ignore[method-assign]
+    socket.socket.connect_ex = _CONNECT_EX  # type: ignore[method-assign]
+    socket.getaddrinfo = _GETADDRINFO
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Unit tests first, whatever the random order: they fail in seconds."""
+    items.sort(key=lambda item: item.get_closest_marker("live") is not None)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build the control plane before the first test's time limit runs."""
+    if session.config.option.collectonly:
+        return
+    if any(item.get_closest_marker("live") for item in session.items):
+        _programs(session.config)
+
+
+def _is_local(host: Any) -> bool:
+    if host in {None, "", "localhost"}:
+        return True
+    try:
+        return ipaddress.ip_address(str(host).partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _refused(address: Any) -> bool:
+    return isinstance(address, tuple) and not _is_local(address[0])
+
+
+def _guarded_connect(self: socket.socket, address: Any) -> None:
+    if _refused(address):
+        raise OSError(errno.ENETUNREACH, f"tests reach loopback only, not {address}")
+    _CONNECT(self, address)
+
+
+def _guarded_connect_ex(self: socket.socket, address: Any) -> int:
+    return errno.ENETUNREACH if _refused(address) else _CONNECT_EX(self, address)
+
+
+def _guarded_getaddrinfo(host: Any, *arguments: Any, **options: Any) -> Any:
+    name = host.decode() if isinstance(host, bytes) else host
+    if not _is_local(name):
+        raise socket.gaierror(socket.EAI_NONAME, f"tests resolve loopback only, not {name}")
+    return _GETADDRINFO(host, *arguments, **options)
+
+
+# --------------------------------------------------------------------- fixtures
+
+_FOUND = pytest.StashKey[Programs | str]()
+
+
+def _programs(config: pytest.Config) -> Programs | str:
+    """The control plane's programs, looked for (and built) once a session."""
+    if _FOUND not in config.stash:
+        config.stash[_FOUND] = find_or_build(lambda text: print(f"\n{text}", flush=True))  # noqa: T201
+    return config.stash[_FOUND]
+
+
+@pytest.fixture(scope="session")
+def control_plane(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """One real control plane for all live tests; each test makes namespaces of its own."""
+    programs = _programs(request.config)
+    if isinstance(programs, str):
+        reason = f"no control plane: {programs}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("control-plane")
+    with ControlPlane(folder, programs=programs, audit=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def live_transport(control_plane: ControlPlane) -> Iterator[HttpsTransport]:
+    """The administrator's connection to it."""
+    transport = HttpsTransport.from_kubeconfig(control_plane.kubeconfig_path)
+    yield transport
+    transport.close()
+
+
+@pytest.fixture(scope="session")
+def live_cluster(live_transport: HttpsTransport) -> Client:
+    """The Cluster port on the real API server."""
+    return Client(live_transport)
+
+
+@pytest.fixture
+def git_server(tmp_path: Path) -> Iterator[GitServer]:
+    """An empty Git host over smart HTTP that lets everybody in."""
+    with GitServer(tmp_path / "git-host") as server:
+        yield server
