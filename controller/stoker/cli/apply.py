@@ -1,0 +1,73 @@
+"""`stoker apply`: show the difference, ask, then make one pass at a committed revision."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stoker.cli.exits import Exit, print_findings
+from stoker.cli.options import Context, FleetPath, Kubeconfig, RequestTimeout, StateNamespace
+from stoker.cli.style import Style, narrate
+
+__all__ = ["apply"]
+
+
+def apply(
+    revision: Annotated[str, typer.Argument(help="Committed revision; HEAD without it.")] = "HEAD",
+    *,
+    path: Annotated[Path, typer.Option("--path", "-f", help="Folder of the repository.")] = Path(),
+    fleet: FleetPath = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    state_namespace: StateNamespace = "stoker-system",
+    fleet_id: Annotated[str, typer.Option("--fleet-id", help="Id of an installed fleet.")] = "",
+    request_timeout: RequestTimeout = 30.0,
+) -> int:
+    """Make the cluster what one revision says, once. Uncommitted files are never applied."""
+    from stoker.cli.controller import ensure_namespace
+    from stoker.cli.print_diff import diff_text
+    from stoker.cli.session import Session, Target, local_repo, only_fleet
+    from stoker.diff import summarise
+    from stoker.reconcile import Reach, State, reconcile
+
+    with Session(local_repo(path, revision), Target()) as session:
+        at = session.repo.resolve(revision)
+        fleet_path = only_fleet(session.repo, at, fleet)
+        session.target = Target(
+            kubeconfig, context, fleet_path, fleet_id, state_namespace, request_timeout
+        )
+        desired = session.desired(at)
+        parts = session.parts(desired)
+        state = State()
+        shown = reconcile(parts, state, revision=at, reach=Reach.DIFF)
+        if shown.failure is not None or shown.changes is None or shown.live is None:
+            print_findings((shown.failure,) if shown.failure else ())
+            wrong = shown.failure is not None and shown.failure.code == "wrong-cluster"
+            return Exit.USAGE if wrong else Exit.UNDECIDED
+        last = summarise(shown.changes, shown.plan, shown.live, parts.identity.fleet_id)
+        narrate(f"fleet {desired.fleet.name}  {at.short}  cluster {desired.fleet.cluster_uid}")
+        sys.stdout.write(diff_text(shown.changes, desired, Style()))
+        sys.stdout.write(f"{last}\n")
+        if not last.differs:
+            return Exit.OK
+        if not yes and not typer.confirm("Apply this?", err=True):
+            narrate("nothing was written")
+            return Exit.OK
+        ensure_namespace(parts.cluster, state_namespace, parts.identity.fleet_id)
+        done = reconcile(parts, state, revision=at)
+        if done.failure is not None or done.outcome is None:
+            print_findings((done.failure,) if done.failure else ())
+            return Exit.UNDECIDED
+        failed = [
+            f"{item.ref}: {item.message} [{item.code}]"
+            for unit in done.outcome.units
+            for item in unit.objects
+            if item.result in {"failed", "unknown", "waiting"}
+        ]
+        for line in failed:
+            narrate(line)
+        return Exit.UNDECIDED if failed else Exit.OK

@@ -1,0 +1,194 @@
+"""What `diff` and `plan` compare: files with the cluster, or two revisions under one snapshot.
+
+One path for both commands: they differ only in what they print of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from stoker.cli.base_view import BaseView
+from stoker.cli.offline import Offline, offline
+from stoker.cli.recorded import read_recorded
+from stoker.cli.session import ClosableRepo, Session, Target, find_fleets, local_repo, only_fleet
+from stoker.clock import SystemClock
+from stoker.diff import DiffMemo, diff
+from stoker.errors import BadInput, Finding, Stalled
+from stoker.kube.client import Client
+from stoker.kube.memory import MemoryServer
+from stoker.model.change import ChangeSet
+from stoker.model.fleet import Desired
+from stoker.model.live import LiveView
+from stoker.model.plan import Plan
+from stoker.model.ports import Cluster
+from stoker.model.shape import UnitShape
+from stoker.model.snapshot import Snapshot
+from stoker.model.times import rfc3339
+from stoker.objects.inventory import Inventory
+from stoker.reconcile import Reach, State, reconcile
+
+__all__ = ["Compared", "Query", "compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What to compare. Empty `base` means the cluster itself; empty `head` the files as they are."""
+
+    path: Path
+    target: Target
+    base: str = ""
+    head: str = ""
+    snapshot: str = ""
+    all_fleets: bool = False
+    reach: Reach = Reach.DIFF
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One fleet's answer. `header` is the narration line; `findings` do not stop the answer."""
+
+    header: str
+    desired: Desired
+    snapshot: Snapshot
+    plan: Plan
+    shapes: tuple[UnitShape, ...]
+    changes: ChangeSet | None
+    live: LiveView
+    fleet_id: str
+    findings: tuple[Finding, ...]
+
+
+def compare(query: Query) -> Iterator[Compared]:
+    """One answer a fleet, in order of their paths; raises the error tree."""
+    with _repo(query.path, query.head) as repo:
+        at = repo.resolve(query.head) if query.head else repo.fetch()
+        wanted = query.target.fleet_path
+        paths = (
+            find_fleets(repo, at, wanted) if query.all_fleets else (only_fleet(repo, at, wanted),)
+        )
+    for fleet_path in paths:
+        target = Target(
+            kubeconfig=query.target.kubeconfig,
+            context=query.target.context,
+            fleet_path=fleet_path,
+            fleet_id=query.target.fleet_id,
+            namespace=query.target.namespace,
+            timeout_seconds=query.target.timeout_seconds,
+        )
+        if query.base or query.snapshot:
+            yield _revisions(query, target)
+        else:
+            yield _cluster(query, target)
+
+
+@contextmanager
+def _repo(path: Path, revision: str) -> Iterator[ClosableRepo]:
+    repo = local_repo(path, revision)
+    try:
+        yield repo
+    finally:
+        repo.close()
+
+
+def _cluster(query: Query, target: Target) -> Compared:
+    """The files against what stands."""
+    with Session(local_repo(query.path, query.head), target) as session:
+        at = session.repo.resolve(query.head) if query.head else session.repo.fetch()
+        desired = session.desired(at)
+        parts = session.parts(desired)
+        done = reconcile(parts, State(), revision=at, reach=query.reach)
+        if done.failure is not None:
+            raise (
+                BadInput((done.failure,), code=done.failure.code)
+                if _is_usage(done.failure)
+                else Stalled(done.failure.message, code=done.failure.code, hint=done.failure.hint)
+            )
+        assert done.snapshot is not None
+        assert done.plan is not None
+        assert done.live is not None
+        findings = {*desired.findings, *done.findings, *(f for s in done.sets for f in s.findings)}
+        context = target.context or "current context"
+        return Compared(
+            header=f"fleet {desired.fleet.name} (context {context}, "
+            f"{done.snapshot.cluster_uid[:4]}…)  head {_head(query, at.commit)}  "
+            f"live {rfc3339(done.snapshot.taken_at_ms)[11:]}",
+            desired=desired,
+            snapshot=done.snapshot,
+            plan=done.plan,
+            shapes=done.shapes,
+            changes=done.changes,
+            live=done.live,
+            fleet_id=parts.identity.fleet_id,
+            findings=tuple(sorted(findings)),
+        )
+
+
+def _is_usage(finding: Finding) -> bool:
+    return finding.code == "wrong-cluster"
+
+
+def _head(query: Query, commit: str) -> str:
+    return commit[:7] if query.head else "files here"
+
+
+def _revisions(query: Query, target: Target) -> Compared:
+    """Two revisions under one snapshot: a recorded one, or the cluster's as it is now."""
+    snapshot, cluster = _snapshot(query, target)
+    now_ms = snapshot.taken_at_ms
+    before = _offline(query.path, query.base or "HEAD", target, snapshot, now_ms)
+    after = _offline(query.path, query.head, target, snapshot, now_ms)
+    live = BaseView(before.sets, after.fleet_id)
+    changes = diff(
+        after.desired,
+        after.sets,
+        live,
+        _inventory_of(before),
+        cluster,
+        after.fleet_id,
+        DiffMemo(),
+    )
+    age = "recorded snapshot" if query.snapshot else "live"
+    return Compared(
+        header=f"fleet {after.desired.fleet.name}  base {before.desired.revision.short}  "
+        f"head {_head(query, after.desired.revision.commit)}  {age} {rfc3339(now_ms)}",
+        desired=after.desired,
+        snapshot=snapshot,
+        plan=after.plan,
+        shapes=after.shapes,
+        changes=changes,
+        live=live,
+        fleet_id=after.fleet_id,
+        findings=after.findings,
+    )
+
+
+def _offline(path: Path, revision: str, target: Target, snapshot: Snapshot, now_ms: int) -> Offline:
+    with _repo(path, revision) as repo:
+        at = repo.resolve(revision) if revision else repo.fetch()
+        return offline(repo, at, target.fleet_path, snapshot=snapshot, now_ms=now_ms)
+
+
+def _inventory_of(before: Offline) -> Inventory:
+    return Inventory(before.fleet_id, before.desired.fleet.name).union(
+        (found.unit, manifest.ref, "") for found in before.sets for manifest in found.manifests
+    )
+
+
+def _snapshot(query: Query, target: Target) -> tuple[Snapshot, Cluster]:
+    """The snapshot to decide by, and whom to ask for the rest: with a recorded one, nobody."""
+    if query.snapshot:
+        empty = Client(MemoryServer(SystemClock()), user_agent="offline")
+        return read_recorded(query.snapshot, query.path), empty
+    with Session(local_repo(query.path, query.head), target) as session:
+        at = session.repo.resolve(query.head) if query.head else session.repo.fetch()
+        desired = session.desired(at)
+        parts = session.parts(desired)
+        done = reconcile(parts, State(), revision=at, reach=Reach.PLAN)
+        if done.snapshot is None:
+            failure = done.failure
+            assert failure is not None
+            raise Stalled(failure.message, code=failure.code, hint=failure.hint)
+        return done.snapshot, parts.cluster

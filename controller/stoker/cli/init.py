@@ -1,0 +1,164 @@
+"""`stoker init`: a fleet repository that works as it stands, in mode Observe."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stoker.cli.exits import Exit
+from stoker.cli.options import Context, Kubeconfig
+from stoker.cli.style import narrate
+from stoker.errors import Stalled, StokerError
+
+__all__ = ["init"]
+
+UNKNOWN_UID = "00000000-0000-0000-0000-000000000000"
+
+_FLEET = """\
+# yaml-language-server: $schema=../../.stoker/schema/fleet.json
+apiVersion: stoker.dev/v1alpha1
+kind: Fleet
+metadata:
+  name: {name}
+spec:
+  cluster:
+    uid: {uid}   # UID of namespace kube-system; checked before anything else
+  mode: Observe   # computes and reports everything, writes nothing; Correct applies
+  include:
+  - /models/*.yaml
+  - /bundles/*/bundle.yaml
+  defaults:
+    namespace: llm
+  pools:
+  - name: gpu
+    nodeSelector:
+      matchLabels: {{pool: gpu}}
+"""
+
+_MODEL = """\
+# yaml-language-server: $schema=../.stoker/schema/modelservice.json
+apiVersion: stoker.dev/v1alpha1
+kind: ModelService
+metadata: {name: qwen-0-5b}
+spec:
+  model:
+    uri: hf://Qwen/Qwen2.5-0.5B-Instruct
+    revision: 7ae557604adf67be50417f59c2c2f167def9a775
+    size: 1Gi
+  engine: {type: vllm, image: registry.example/vllm:0.28}
+  gpu: {count: 1}
+  replicas: 2
+  placement: {pools: [{name: gpu}]}
+"""
+
+_BUNDLE = """\
+# yaml-language-server: $schema=../../.stoker/schema/bundle.json
+apiVersion: stoker.dev/v1alpha1
+kind: Bundle
+metadata: {name: base}
+spec:
+  render:
+    manifests: ["*.yaml"]
+"""
+
+_NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: llm\n"
+
+_TEMPLATES = """\
+# Own templates
+
+A folder here with the name of a shipped one (`vllm/v1`) is used instead of it, once the Fleet
+file lists this folder under `spec.templates`. Copy, edit, then look: `stoker render qwen-0-5b`.
+"""
+
+_README = """\
+# Fleet {name}
+
+| do | type |
+|---|---|
+| check every file | `stoker validate` |
+| see the manifests of one model | `stoker render qwen-0-5b` |
+| see what would change in the cluster | `stoker diff` |
+| see what that costs | `stoker plan` |
+| install the controller | `stoker install --image IMAGE --repo URL --fleet clusters/{name}/fleet.yaml \\| kubectl apply -f -` |
+
+The fleet starts in mode `Observe`: it computes and reports everything and writes nothing.
+Commit `mode: Correct` in `clusters/{name}/fleet.yaml` when `stoker diff` shows what you want.
+Status comes back on the branch `stoker-status/{name}`.
+"""
+
+_PRE_COMMIT = """\
+repos:
+- repo: local
+  hooks:
+  - id: stoker-validate
+    name: stoker validate
+    entry: stoker validate
+    language: system
+    pass_filenames: false
+"""
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder to write into.")] = Path(),
+    *,
+    fleet: Annotated[str, typer.Option("--fleet", help="Name of the fleet.")] = "local",
+    cluster_uid: Annotated[
+        str, typer.Option("--cluster-uid", help="UID of namespace kube-system; else it is asked.")
+    ] = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+) -> int:
+    """Write a working fleet repository: one model, one pool, schemas for the editor."""
+    uid = cluster_uid or _ask_cluster(kubeconfig, context)
+    files = _files(fleet, uid or UNKNOWN_UID)
+    taken = sorted(path for path in files if (folder / path).exists())
+    if taken:
+        raise Stalled(
+            f"{folder / taken[0]} exists; nothing was written",
+            code="file-exists",
+            hint="choose an empty folder",
+        )
+    for path, text in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{target}\n")
+    if not uid:
+        narrate(
+            "no cluster could be asked for its UID: put it into "
+            f"clusters/{fleet}/fleet.yaml (spec.cluster.uid)"
+        )
+    narrate(f"next: cd {folder} && stoker validate")
+    return Exit.OK
+
+
+def _files(fleet: str, uid: str) -> dict[str, str]:
+    from stoker.source import schemas
+
+    files = {
+        f"clusters/{fleet}/fleet.yaml": _FLEET.format(name=fleet, uid=uid),
+        "models/qwen-0.5b.yaml": _MODEL,
+        "bundles/base/bundle.yaml": _BUNDLE,
+        "bundles/base/namespace.yaml": _NAMESPACE,
+        "templates/README.md": _TEMPLATES,
+        ".pre-commit-config.yaml": _PRE_COMMIT,
+        "README.md": _README.format(name=fleet),
+    }
+    for kind, schema in sorted(schemas().items()):
+        text = json.dumps(schema, indent=2, sort_keys=True) + "\n"
+        files[f".stoker/schema/{kind.lower()}.json"] = text
+    return files
+
+
+def _ask_cluster(kubeconfig: Path | None, context: str) -> str:
+    """The UID of the cluster that the kubeconfig leads to; empty when none can be asked."""
+    from stoker.cli.connect import connect
+
+    try:
+        return connect(kubeconfig, context, timeout_seconds=5.0).server().cluster_uid
+    except StokerError:
+        return ""

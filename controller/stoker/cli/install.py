@@ -1,0 +1,88 @@
+"""`stoker install`: the manifests that run the controller, for `kubectl apply -f -`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stoker.cli.exits import Exit
+from stoker.cli.options import RepoUrl
+from stoker.cli.style import narrate
+
+__all__ = ["install"]
+
+
+def install(
+    *,
+    repo: RepoUrl = "",
+    fleet: Annotated[str, typer.Option("--fleet", help="Fleet file in it.")] = "fleet.yaml",
+    image: Annotated[str, typer.Option("--image", help="Image of the controller.")] = "",
+    ref: Annotated[str, typer.Option("--ref", help="Branch, tag or commit to follow.")] = "main",
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Namespace of the controller.")
+    ] = "stoker-system",
+    fleet_id: Annotated[
+        str, typer.Option("--fleet-id", help="Id fixed for good; derived from --repo if empty.")
+    ] = "",
+    write_namespaces: Annotated[
+        list[str] | None,
+        typer.Option("--write-namespace", help="Namespace the fleet may write in; repeatable."),
+    ] = None,
+    ssh_secret: Annotated[
+        str, typer.Option("--ssh-secret", help="Existing Secret with ssh-privatekey, known_hosts.")
+    ] = "",
+    https_secret: Annotated[
+        str, typer.Option("--https-secret", help="Existing Secret with key credentials.")
+    ] = "",
+    known_hosts: Annotated[
+        Path | None, typer.Option("--known-hosts", help="Host keys of the forge.")
+    ] = None,
+    crds_only: Annotated[
+        bool, typer.Option("--crds-only", help="Only the custom resource definitions.")
+    ] = False,
+) -> int:
+    """Print CRDs, rights, Deployment and a new SSH deploy key for one fleet."""
+    from stoker.cli.session import usage
+    from stoker.report import (
+        InstallSettings,
+        Login,
+        definition_texts,
+        install_manifests,
+        instance_id,
+        new_deploy_key,
+        wants_deploy_key,
+    )
+
+    if crds_only:
+        sys.stdout.write("".join(f"---\n{text.rstrip()}\n" for _, text in definition_texts()))
+        return Exit.OK
+    if not image or not repo:
+        raise usage("--image and --repo are needed", "or --crds-only")
+    fixed = fleet_id or instance_id(repo, fleet)
+    secret = ssh_secret or https_secret
+    key = None
+    if not secret and wants_deploy_key(repo):
+        key = new_deploy_key(f"stoker-{fixed}")
+    settings = InstallSettings(
+        image=image,
+        repo=repo,
+        fleet=fleet,
+        ref=ref,
+        namespace=namespace,
+        fleet_id=fixed,
+        namespaces=tuple(write_namespaces or ()),
+        deploy_key=key,
+        known_hosts=known_hosts.read_text(encoding="utf-8") if known_hosts else "",
+        secret=secret,
+        login=Login.HTTPS if https_secret else Login.SSH,
+    )
+    sys.stdout.write(install_manifests(settings))
+    narrate(f"fleet id {fixed}: keep it, it survives renames (--fleet-id)")
+    if key is not None:
+        narrate(f"add this deploy key, with write access, to the repository:\n{key.public}")
+    if not settings.namespaces:
+        narrate("the fleet can only look: name the namespaces it may write in, --write-namespace")
+    return Exit.OK

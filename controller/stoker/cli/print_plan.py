@@ -1,0 +1,213 @@
+"""A plan and its forecast as people read it: consequences first, then step by step; pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.cli.style import Style
+from stoker.model.fleet import Desired, ModelService
+from stoker.model.plan import Plan, ServiceDecision
+from stoker.model.refs import UnitRef
+from stoker.model.snapshot import Snapshot
+from stoker.objects import names
+from stoker.sim.foresee import Forecast, ServiceForecast
+
+__all__ = ["duration", "plan_json", "plan_text"]
+
+_HEADS = (
+    "SERVICE", "REPLICAS", "MODEL REVISION", "RESTARTS", "COLD STARTS", "LOWEST READY",
+    "DONE P50/P90", "USD/H",
+)  # fmt: skip
+_WARM = frozenset({"Serving", "Warm"})
+
+
+def duration(milliseconds: int | None) -> str:
+    """`55s`, `2m40s`, `1h05m`; `never` for None."""
+    if milliseconds is None:
+        return "never"
+    seconds = -(-milliseconds // 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02d}m"
+    return f"{minutes}m{seconds:02d}s" if minutes else f"{seconds}s"
+
+
+def plan_text(
+    desired: Desired,
+    before: Snapshot,
+    plan: Plan,
+    likely: Forecast,
+    slow: Forecast,
+    style: Style,
+) -> str:
+    """The table of services that change, then their steps and holds."""
+    rows, blocks, unchanged = [], [], 0
+    for decision in plan.decisions:
+        found = likely.of(decision.ref)
+        if not _moves(decision, found):
+            unchanged += 1
+            continue
+        rows.append(_row(desired, before, decision, found, slow.of(decision.ref)))
+        blocks.append(_steps(desired, decision, found, slow.of(decision.ref), style))
+    lines = _table(rows, style) if rows else []
+    if unchanged:
+        lines.append(f"{unchanged} service{'s' if unchanged > 1 else ''} unchanged")
+    return "\n".join([*lines, "", *blocks]).rstrip() + "\n"
+
+
+def _moves(decision: ServiceDecision, found: ServiceForecast) -> bool:
+    return bool(found.steps or decision.retirements or decision.holds)
+
+
+def _table(rows: list[tuple[str, ...]], style: Style) -> list[str]:
+    widths = [max(len(row[i]) for row in [_HEADS, *rows]) for i in range(len(_HEADS))]
+
+    def line(cells: tuple[str, ...]) -> str:
+        return "  ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip()
+
+    return [style.paint(line(_HEADS), "bold"), *(line(row) for row in rows)]
+
+
+def _service(desired: Desired, ref: UnitRef) -> ModelService | None:
+    unit = desired.unit(ref)
+    return unit.spec if unit is not None and isinstance(unit.spec, ModelService) else None
+
+
+def _row(
+    desired: Desired,
+    before: Snapshot,
+    decision: ServiceDecision,
+    found: ServiceForecast,
+    slow: ServiceForecast,
+) -> tuple[str, ...]:
+    standing = sum(p.replicas for p in before.service(decision.ref).placements)
+    want = "?" if decision.replicas is None else str(decision.replicas)
+    service = _service(desired, decision.ref)
+    restarts = sum(1 for step in found.steps if step.replaced)
+    cold = sum(1 for step in found.steps if _is_cold(step.placement))
+    return (
+        decision.ref.short,
+        want if str(standing) == want else f"{standing} -> {want}",
+        service.model_revision[:7] if service else "-",
+        str(restarts),
+        str(cold),
+        f"{found.lowest_ready} (floor {decision.floor})",
+        f"{duration(found.done_ms)} / {duration(slow.done_ms)}",
+        _cost(desired, before, decision),
+    )
+
+
+def _is_cold(placement: Any) -> bool:
+    return placement.readiness is None or str(placement.readiness.warmth) not in _WARM
+
+
+def _cost(desired: Desired, before: Snapshot, decision: ServiceDecision) -> str:
+    """Dollars an hour before and after, where every pool concerned has a price."""
+    service = _service(desired, decision.ref)
+    prices = {p.name: float(p.price_per_gpu_hour) for p in desired.fleet.pools
+              if p.price_per_gpu_hour is not None}  # fmt: skip
+    pool_of = {
+        node.name: pool.name
+        for pool in desired.fleet.pools
+        for node in before.nodes
+        if set(pool.match_labels) <= set(node.labels)
+    }
+    after = [p.pool for p in decision.placements for _ in range(p.count)]
+    old = [
+        pool_of.get(pod.node, "")
+        for live in before.service(decision.ref).placements
+        for pod in live.pods
+    ]
+    if service is None or any(pool not in prices for pool in {*after, *old}):
+        return "-"
+    now = sum(prices[pool] for pool in old) * service.gpu_count
+    then = sum(prices[pool] for pool in after) * service.gpu_count
+    return f"{now:.2f} -> {then:.2f}" if now != then else f"{then:.2f}"
+
+
+def _steps(
+    desired: Desired,
+    decision: ServiceDecision,
+    found: ServiceForecast,
+    slow: ServiceForecast,
+    style: Style,
+) -> str:
+    service = _service(desired, decision.ref)
+    moves = service.max_concurrent_moves if service else 1
+    title = f"{decision.ref.short}, step by step (disruption.maxConcurrentMoves {moves})"
+    lines = [style.paint(title, "bold")]
+    slow_by_name = {step.placement.name: step for step in slow.steps}
+    for number, step in enumerate(found.steps, start=1):
+        verb = "replace" if step.replaced else "create "
+        place = f"{step.replaced} -> {step.placement.node}" if step.replaced else ""
+        place = place or step.placement.node or "(the scheduler chooses)"
+        readiness = step.placement.readiness
+        facts, eta = "", ""
+        if readiness is not None:
+            facts = (
+                f"{readiness.warmth}: {readiness.facts}"
+                if readiness.facts
+                else str(readiness.warmth)
+            )
+            late = slow_by_name.get(step.placement.name, step).placement.readiness or readiness
+            eta = f"{duration(readiness.p50_ms)} / {duration(late.p90_ms)}"
+        free = f"{step.free_before} GPU free" if step.placement.node else ""
+        lines.append(f"  {number}  {verb}  {place:24}  {facts:34}  {eta:16}  {free}".rstrip())
+    leaving = [r for r in decision.retirements if not found.steps]
+    lines.extend(f"  -  retire   {r.name}: {r.reason}" for r in leaving)
+    for hold in decision.holds:
+        lines.append(f"  !  {hold.code}: {hold.message}")
+        if hold.remedy:
+            lines.append(f"     {hold.remedy}")
+    turned = [f"{a.node}: {a.verdict}" for a in decision.attempts if a.rule]
+    if turned:
+        lines.append(f"  not used   {' · '.join(turned[:3])}")
+    return "\n".join(lines) + "\n"
+
+
+def plan_json(
+    desired: Desired, plan: Plan, likely: Forecast, slow: Forecast, digest: str
+) -> dict[str, Any]:
+    """The versioned JSON form."""
+    services = []
+    for decision in plan.decisions:
+        found, late = likely.of(decision.ref), slow.of(decision.ref)
+        services.append(
+            {
+                "unit": str(decision.ref),
+                "replicas": decision.replicas,
+                "floor": decision.floor,
+                "lowestReady": found.lowest_ready,
+                "doneP50Ms": found.done_ms,
+                "doneP90Ms": late.done_ms,
+                "steps": [
+                    {
+                        "deployment": step.placement.name,
+                        "node": step.placement.node,
+                        "pool": step.placement.pool,
+                        "replaces": step.replaced,
+                        "warmth": str(step.placement.readiness.warmth)
+                        if step.placement.readiness
+                        else None,
+                    }
+                    for step in found.steps
+                ],
+                "retiring": [
+                    {"name": r.name, "stage": str(r.stage), "reason": r.reason}
+                    for r in decision.retirements
+                ],
+                "holds": [
+                    {"code": h.code, "message": h.message, "remedy": h.remedy}
+                    for h in decision.holds
+                ],
+            }
+        )
+    return {
+        "apiVersion": f"{names.GROUP}/{names.VERSION}",
+        "kind": "Plan",
+        "fleet": desired.fleet.name,
+        "revision": str(desired.revision),
+        "digest": digest,
+        "services": services,
+    }

@@ -1,0 +1,183 @@
+"""From flags to the parts of a pass; `run`, `apply`, `diff`, `plan` and `explain` share it.
+
+A session owns what has to be closed: transport, Git children, render children.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from stoker._version import __version__
+from stoker.apply import InventoryStore
+from stoker.cli.connect import connect
+from stoker.clock import SystemClock
+from stoker.engine.load import in_flight
+from stoker.errors import BadInput, Finding, SourceLocation, Stalled
+from stoker.git import FolderRepo, open_local
+from stoker.kube.client import Client
+from stoker.model.fleet import Desired
+from stoker.model.ports import Clock, Cluster, Repo
+from stoker.model.refs import SourceRevision
+from stoker.objects.names import fleet_id_of
+from stoker.observe import Observer
+from stoker.reconcile import Parts
+from stoker.render import Renderer
+from stoker.report import Identity
+from stoker.source import SourceMemo, source
+
+__all__ = ["ClosableRepo", "Session", "Target", "find_fleets", "local_repo"]
+
+LOAD_TIMEOUT_SECONDS = 1.0
+
+
+class ClosableRepo(Repo, Protocol):
+    """A repository that holds child processes."""
+
+    def close(self) -> None:
+        """End them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which cluster, which fleet, and under which name we work there."""
+
+    kubeconfig: Path | None = None
+    context: str = ""
+    fleet_path: str = ""
+    fleet_id: str = ""
+    namespace: str = "stoker-system"
+    timeout_seconds: float = 30.0
+
+
+def local_repo(path: Path, revision: str = "") -> ClosableRepo:
+    """The folder as it is (uncommitted files too), or a revision of its own Git history."""
+    if not path.exists():
+        raise Stalled(f"{path} does not exist", code="usage", hint="--path FOLDER")
+    return open_local(path, revision) if revision else FolderRepo(path)
+
+
+def find_fleets(repo: Repo, revision: SourceRevision, wanted: str = "") -> tuple[str, ...]:
+    """Paths of the Fleet files: the one asked for, else every file called fleet.yaml.
+
+    Raises Stalled when there is none.
+    """
+    if wanted:
+        return (wanted.lstrip("/"),)
+    found = tuple(
+        blob.path
+        for blob in repo.tree(revision.commit)
+        if blob.path.rsplit("/", 1)[-1] == "fleet.yaml"
+    )
+    if not found:
+        raise Stalled(
+            "no file called fleet.yaml in this repository",
+            code="fleet-file-missing",
+            hint="name it with --fleet PATH, or start with `stoker init`",
+        )
+    return found
+
+
+def only_fleet(repo: Repo, revision: SourceRevision, wanted: str = "") -> str:
+    """The one Fleet file; raises Stalled with all their paths when there are several."""
+    found = find_fleets(repo, revision, wanted)
+    if len(found) > 1:
+        raise Stalled(
+            f"{len(found)} fleets in this repository: {', '.join(found)}",
+            code="usage",
+            hint="choose one with --fleet PATH",
+        )
+    return found[0]
+
+
+@dataclass(slots=True)
+class Session:
+    """A connected cluster and a fleet of a repository, with everything a pass needs."""
+
+    repo: ClosableRepo
+    target: Target
+    clock: Clock = field(default_factory=SystemClock)
+    cluster: Cluster | None = None
+    render_workers: int = 0
+    require_jail: bool = False
+    memo: SourceMemo = field(default_factory=SourceMemo)
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Self:
+        self._stack.callback(self.repo.close)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def connected(self) -> Cluster:
+        """The cluster's client, connected at the first call."""
+        if self.cluster is None:
+            client: Client = connect(
+                self.target.kubeconfig,
+                self.target.context,
+                timeout_seconds=self.target.timeout_seconds,
+            )
+            self._stack.callback(client.close)
+            self.cluster = client
+        return self.cluster
+
+    def desired(self, revision: SourceRevision) -> Desired:
+        """What the fleet files want at a revision; raises BadInput when the fleet is unusable."""
+        return source(self.repo, self.target.fleet_path, self.memo, revision=revision)
+
+    def renderer(self) -> Renderer:
+        """Render children, ended with the session."""
+        return self._stack.enter_context(
+            Renderer(self.render_workers, clock=self.clock, require_jail=self.require_jail)
+        )
+
+    def parts(self, desired: Desired, ref: str = "") -> Parts:
+        """Everything a pass works with, for this fleet on this cluster."""
+        cluster = self.connected()
+        server = cluster.server()
+        fleet_id = self.target.fleet_id or fleet_id_of(server.cluster_uid, desired.fleet.name)
+        return Parts(
+            cluster=cluster,
+            repo=self.repo,
+            clock=self.clock,
+            observer=Observer(cluster, self.clock, fleet_id=fleet_id, load_probe=probe_load),
+            renderer=self.renderer(),
+            store=InventoryStore(cluster, fleet_id, namespace=self.target.namespace),
+            identity=Identity(
+                version=__version__,
+                fleet_id=fleet_id,
+                cluster_uid=server.cluster_uid,
+                source_ref=ref or desired.revision.ref,
+                source_path=self.target.fleet_path,
+                namespace=self.target.namespace,
+                fleet_name=desired.fleet.name,
+            ),
+            source_memo=self.memo,
+        )
+
+
+def probe_load(address: str) -> int | None:
+    """Running plus waiting requests of an engine; None when it does not answer."""
+    return in_flight(address, LOAD_TIMEOUT_SECONDS)
+
+
+def refuse_findings(findings: tuple[Finding, ...]) -> None:
+    """Raise BadInput with all errors among the findings, if there are any."""
+    errors = tuple(f for f in findings if f.severity == "error")
+    if errors:
+        raise BadInput(errors)
+
+
+def usage(message: str, hint: str = "") -> BadInput:
+    """Wrong use of a command, as one finding."""
+    return BadInput((Finding(SourceLocation(), "usage", message, hint=hint),))

@@ -1,0 +1,312 @@
+"""A fleet on an embedded cluster: in-memory API server, simulated nodes, a Git repository.
+
+Everything but the cluster is the product itself: the same parts, the same passes. The demo
+shows it, stories and crash tests drive it; time is virtual and moves only in `advance`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stoker.cli.controller import build_work
+from stoker.cli.session import Session, Target
+from stoker.clock import SystemClock
+from stoker.errors import Finding, StokerError
+from stoker.git import GitRepo
+from stoker.kube.client import Client
+from stoker.kube.https import HttpsTransport
+from stoker.kube.memory import MemoryServer
+from stoker.kube.transport import Transport
+from stoker.loop.loop import PassRequest
+from stoker.loop.step import PassKind
+from stoker.loop.work import Work
+from stoker.metrics import Metrics
+from stoker.model.ports import Clock, Repo
+from stoker.reconcile import Pass, finding_of
+from stoker.report.definitions import definition_manifests
+from stoker.sim.clock import VirtualClock
+from stoker.sim.controlplane import ControlPlane
+from stoker.sim.kubelet import Kubelet
+from stoker.sim.nodes import create_node, node_manifest
+from stoker.sim.start_times import StartTimes
+from stoker.sim.workloads import Workloads
+
+__all__ = ["CLUSTER_UID", "World", "WorldNode"]
+
+CLUSTER_UID = "00000000-0000-4000-8000-000000000001"
+STEP_MS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class WorldNode:
+    """One simulated node. `labels` are the pool's."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=lambda: {"pool": "gpu"})
+    gpus: int = 1
+    spot: bool = False
+
+
+class World:
+    """`commit`, `advance`, look. `wrap` and `wrap_repo` let tests put faults between."""
+
+    def __init__(
+        self,
+        folder: Path,
+        nodes: tuple[WorldNode, ...],
+        *,
+        fleet_path: str = "clusters/local/fleet.yaml",
+        times: StartTimes | None = None,
+        wrap: Callable[[Transport], Transport] = lambda transport: transport,
+        wrap_repo: Callable[[Repo], Repo] = lambda repo: repo,
+        definitions: bool = True,
+        fleet_id: str = "",
+        plane: ControlPlane | None = None,
+        speed: float = 1.0,
+    ) -> None:
+        self._plane = plane
+        self.clock: Clock = VirtualClock() if plane is None else SystemClock()
+        self.server: Transport = (
+            MemoryServer(self.clock)
+            if plane is None
+            else HttpsTransport.from_kubeconfig(plane.kubeconfig_path)
+        )
+        self.cluster = Client(self.server, user_agent="world")
+        self.cluster_uid = self.cluster.server().cluster_uid
+        self.work_tree = folder / "fleet"
+        self.bare = folder / "fleet.git"
+        self._folder = folder
+        self._fleet_path = fleet_path
+        self._fleet_id = fleet_id
+        self._wrap = wrap
+        self._wrap_repo = wrap_repo
+        self._session: Session | None = None
+        self._starts = 0
+        self.work: Work | None = None
+        self.source_failure: Finding | None = None
+        if definitions:
+            self._define()
+        for node in nodes:
+            self.add_node(node)
+        self.workloads = Workloads(self.cluster, self.server) if plane is None else None
+        self.kubelet = Kubelet(
+            self.cluster, self.clock, self.server, times=times or StartTimes(), speed=speed
+        )
+        self._due_ms: int | None = None
+        self._make_repository()
+
+    # ------------------------------------------------------------------ cluster
+    def add_node(self, node: WorldNode) -> None:
+        """A node joins."""
+        manifest = node_manifest(
+            node.name,
+            labels=node.labels,
+            gpus=node.gpus,
+            spot=node.spot,
+            now_ms=self.clock.now_ms(),
+        )
+        create_node(self.cluster, manifest)
+
+    def objects(self, group: str, kind: str, namespace: str = "") -> tuple[dict[str, Any], ...]:
+        """Live objects of a kind, sorted by name."""
+        found = self.cluster.list(group, kind, namespace).items
+        return tuple(sorted(found, key=lambda item: str(item["metadata"]["name"])))
+
+    def ready_pods(self, namespace: str = "llm") -> tuple[dict[str, Any], ...]:
+        """Pods with the Ready condition."""
+        return tuple(
+            pod
+            for pod in self.objects("", "Pod", namespace)
+            if any(
+                c["type"] == "Ready" and c["status"] == "True"
+                for c in (pod.get("status") or {}).get("conditions") or ()
+            )
+        )
+
+    def _define(self) -> None:
+        for body in definition_manifests():
+            self.cluster.apply(body, manager="install")
+
+    # --------------------------------------------------------------- repository
+    def _make_repository(self) -> None:
+        self._git("init", "-q", "--bare", "-b", "main", str(self.bare), at=self._folder)
+        self._git("clone", "-q", str(self.bare), str(self.work_tree), at=self._folder)
+        self._git("checkout", "-q", "-B", "main")
+
+    def commit(self, message: str, files: Mapping[str, str | None]) -> str:
+        """Write (None deletes), commit and push; gives the commit id.
+
+        CLUSTER_UID in a text stands for this cluster's.
+        """
+        for path, text in files.items():
+            target = self.work_tree / path
+            if text is None:
+                target.unlink()
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text.replace(CLUSTER_UID, self.cluster_uid), encoding="utf-8")
+        return self.commit_all(message)
+
+    def commit_all(self, message: str) -> str:
+        """Commit whatever stands in the work tree, and push."""
+        self._git("add", "-A")
+        self._git("commit", "-q", "--allow-empty", "-m", message)
+        self._git("push", "-q", "origin", "HEAD:refs/heads/main")
+        return self._git("rev-parse", "HEAD")
+
+    def status_file(self, path: str = "status.yaml", branch: str = "stoker-status/local") -> str:
+        """A file of the status branch; empty when there is none."""
+        done = subprocess.run(
+            ["git", "-C", str(self.bare), "show", f"refs/heads/{branch}:{path}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout
+
+    def status_commits(self, branch: str = "stoker-status/local") -> int:
+        """How many commits the status branch has."""
+        done = subprocess.run(
+            ["git", "-C", str(self.bare), "rev-list", "--count", f"refs/heads/{branch}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return int(done.stdout or 0)
+
+    def _git(self, *arguments: str, at: Path | None = None) -> str:
+        environment = {
+            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+            "HOME": str(self._folder),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            **{
+                f"GIT_{role}_{part}": value
+                for role in ("AUTHOR", "COMMITTER")
+                for part, value in (("NAME", "You"), ("EMAIL", "you@example.invalid"))
+            },
+        }
+        done = subprocess.run(
+            ["git", "-C", str(at or self.work_tree), *arguments],
+            check=True,
+            capture_output=True,
+            text=True,
+            env=environment,
+        )
+        return done.stdout.strip()
+
+    # --------------------------------------------------------------- controller
+    def start_controller(self) -> None:
+        """A fresh controller process: nothing is remembered but what cluster and Git hold."""
+        self.stop_controller()
+        self._starts += 1
+        repo = GitRepo(
+            str(self.bare),
+            "main",
+            self._folder / f"state-{self._starts}",
+            clock=self.clock,
+            allow_file=True,
+        )
+        transport = self._wrap(self.server)
+        self._session = Session(
+            self._wrap_repo(repo),  # type: ignore[arg-type]
+            Target(fleet_path=self._fleet_path, fleet_id=self._fleet_id),
+            clock=self.clock,
+            cluster=Client(transport, user_agent="stoker"),
+            render_workers=1,
+        )
+        self._session.__enter__()
+
+    def stop_controller(self) -> None:
+        """End its children; the cluster keeps everything."""
+        if self._session is not None:
+            self._session.__exit__(None, None, None)
+        self._session, self.work = None, None
+
+    def one_pass(self) -> Pass | None:
+        """Fetch, list everything again, run one pass, publish what is due.
+
+        None when there is no fleet yet and the source fails: `source_failure` says why.
+        """
+        if self._session is None:
+            self.start_controller()
+        session = self._session
+        assert session is not None
+        revision, finding = None, None
+        try:
+            revision = session.repo.fetch()
+        except StokerError as error:
+            finding = finding_of(error)
+        self.source_failure = finding
+        if self.work is None:
+            if revision is None:
+                return None
+            try:
+                self.work = build_work(session, revision, Metrics())
+            except StokerError as error:
+                self.source_failure = finding_of(error)
+                return None
+        self.work.parts.observer.refresh()
+        self.work.run(PassRequest(PassKind.FULL, revision, finding))
+        self.work.publisher.turn()
+        return self.work.last
+
+    def cluster_step(self) -> None:
+        """The cluster's own controllers and kubelets act, at this instant."""
+        now = self.clock.now_ms()
+        if self.workloads is None:
+            self._due_ms = self.kubelet.step(now)
+            return
+        for _ in range(20):
+            writes = self.workloads.step(now)
+            self._due_ms = self.kubelet.step(now)
+            if not writes:
+                return
+
+    def advance(self, seconds: float, *, passes: bool = True) -> None:
+        """Let time go by, second by second, with a pass after each."""
+        for _ in range(round(seconds * 1000 / STEP_MS)):
+            self.clock.wait(STEP_MS / 1000)
+            self.cluster_step()
+            if passes:
+                self.one_pass()
+
+    def settle(self, *, seconds: int = 900, quiet: int = 5) -> int:
+        """Advance until nothing was written for `quiet` seconds; gives the seconds it took.
+
+        Raises TimeoutError when the fleet does not come to rest within `seconds`.
+        """
+        server = self.memory
+        still = 0
+        for second in range(seconds):
+            before = server.resource_version
+            self.advance(1)
+            resting = server.resource_version == before and self._due_ms is None
+            still = still + 1 if resting else 0
+            if still >= quiet:
+                return second + 1
+        raise TimeoutError(f"no rest within {seconds} s")
+
+    def until(self, check: Callable[[], bool], *, seconds: int) -> bool:
+        """Advance until `check` holds; False when it does not within that time."""
+        for _ in range(seconds):
+            if check():
+                return True
+            self.advance(1)
+        return check()
+
+    @property
+    def memory(self) -> MemoryServer:
+        """The in-memory API server; only where there is no control plane."""
+        assert isinstance(self.server, MemoryServer)
+        return self.server
+
+    def close(self) -> None:
+        """End everything."""
+        self.stop_controller()
+        self.server.close()

@@ -1,0 +1,1 @@
+"""The long-running controller: when passes run, and the threads around them."""

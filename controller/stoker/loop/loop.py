@@ -1,0 +1,152 @@
+"""The controller's main thread: takes events, runs passes, stops cleanly.
+
+Everything that decides or writes to the cluster happens here; all other threads only put
+events on the queue (design section 2).
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stoker.errors import Finding, StokerError
+from stoker.log import get_log
+from stoker.loop.lease import Lease
+from stoker.loop.step import (
+    Event,
+    EventKind,
+    LoopState,
+    PassKind,
+    Timing,
+    after_pass,
+    step,
+)
+from stoker.metrics import Metrics
+from stoker.model.ports import Clock
+from stoker.model.refs import SourceRevision
+
+__all__ = ["Loop", "PassRequest", "PassVerdict"]
+
+_log = get_log("loop")
+
+LONGEST_WAIT = 5.0
+"""Seconds after which the loop looks at its lease and its threads, whatever happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassRequest:
+    """What a pass is asked to do. `finding` says why the source has no news."""
+
+    kind: PassKind
+    revision: SourceRevision | None
+    finding: Finding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PassVerdict:
+    """What the loop needs to know of a pass. `wake_in` is seconds, None = no wish."""
+
+    failed: bool
+    wake_in: float | None = None
+
+
+class Loop:
+    """Runs passes until stopped. `run_pass` must not raise anything but bugs."""
+
+    def __init__(
+        self,
+        run_pass: Callable[[PassRequest], PassVerdict],
+        clock: Clock,
+        metrics: Metrics,
+        *,
+        timing: Timing,
+        lease: Lease | None = None,
+    ) -> None:
+        self._run_pass = run_pass
+        self._clock = clock
+        self._metrics = metrics
+        self._timing = timing
+        self._lease = lease
+        self._queue: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.state = LoopState()
+        self.last_pass_ended = 0.0
+        self._next_renewal = 0.0
+
+    def put(self, event: Event) -> None:
+        """Give the loop an event; callable from any thread and from signal handlers."""
+        self._queue.put(event)
+
+    def stop(self) -> None:
+        """Ask for a clean end."""
+        self.put(Event(EventKind.STOP, self._clock.monotonic()))
+
+    def run(self) -> None:
+        """Work until a STOP event came."""
+        look_at: float | None = self._clock.monotonic()
+        while True:
+            events = self._take(look_at)
+            held = self._keep_lease()
+            following = step(self.state, events, self._clock.monotonic(), self._timing)
+            self.state = following.state
+            if self.state.stopping:
+                return
+            look_at = following.look_at
+            if following.kind is not PassKind.NONE and held:
+                self._one_pass(following.kind)
+                look_at = self._clock.monotonic()
+
+    def _take(self, look_at: float | None) -> tuple[Event, ...]:
+        """Wait for the first event or the instant, then take all that are there."""
+        now = self._clock.monotonic()
+        wait = LONGEST_WAIT if look_at is None else min(LONGEST_WAIT, max(0.0, look_at - now))
+        if self._lease is not None:
+            wait = min(wait, self._lease.timing.retry)
+        events = []
+        try:
+            events.append(self._queue.get(timeout=wait) if wait > 0 else self._queue.get_nowait())
+            while True:
+                events.append(self._queue.get_nowait())
+        except queue.Empty:
+            return tuple(events)
+
+    def _keep_lease(self) -> bool:
+        """Renew the lease when it is time; without one there is nothing to hold."""
+        if self._lease is None:
+            return True
+        now = self._clock.monotonic()
+        if now >= self._next_renewal:
+            self._next_renewal = now + self._lease.timing.retry
+            try:
+                self._lease.renew()
+            except StokerError as error:
+                _log.warning("lease.failed", code=error.code, message=error.message)
+        return self._lease.held
+
+    def _one_pass(self, kind: PassKind) -> None:
+        request = PassRequest(kind, self.state.revision, self.state.source_finding)
+        started = self._clock.monotonic()
+        try:
+            verdict = self._run_pass(request)
+        except Exception:  # noqa: BLE001 - the pass is one of the three boundaries
+            _log.exception("pass.crashed", kind=kind)
+            self._metrics.bugs.inc()
+            verdict = PassVerdict(failed=True)
+        now = self._clock.monotonic()
+        self.last_pass_ended = now
+        result = "failed" if verdict.failed else "done"
+        self._metrics.passes.labels(kind, result).inc()
+        self._metrics.pass_seconds.labels(kind).observe(now - started)
+        self.state = after_pass(
+            self.state,
+            kind=kind,
+            now=now,
+            failed=verdict.failed,
+            wake_in=verdict.wake_in,
+            timing=self._timing,
+        )
+
+    def release_lease(self) -> None:
+        """Hand the lease over; the last act of a clean stop."""
+        if self._lease is not None:
+            self._lease.release()

@@ -1,0 +1,134 @@
+"""One pass and what follows it: mirrors, status for the publisher, metrics, the verdict.
+
+The loop calls `Work.run` on the reconciler thread; `run --once` and `apply` call it too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from stoker.log import get_log
+from stoker.loop.loop import PassRequest, PassVerdict
+from stoker.metrics import Metrics
+from stoker.model.history import History
+from stoker.model.outcome import Result
+from stoker.reconcile import Parts, Pass, State, reconcile
+from stoker.report import DecisionInputs, MirrorWriter, Publisher, Submission
+
+__all__ = ["Work"]
+
+_log = get_log("pass")
+
+RETRY_SECONDS = 15.0
+"""When a unit waits or failed and names no instant of its own, look again then."""
+
+
+@dataclass(slots=True)
+class Work:
+    """Everything around a pass. `last` is the newest one, for /readyz and tests."""
+
+    parts: Parts
+    state: State
+    metrics: Metrics
+    publisher: Publisher
+    mirrors: MirrorWriter
+    last: Pass | None = None
+
+    def run(self, request: PassRequest) -> PassVerdict:
+        """Run one pass, hand on its report, and say when to run the next."""
+        history = self.state.history
+        done = reconcile(
+            self.parts, self.state, revision=request.revision, source_finding=request.finding
+        )
+        self.last = done
+        self._log(done)
+        self._count(done)
+        self._publish(done, history)
+        return self._verdict(done)
+
+    def _publish(self, done: Pass, history: History) -> None:
+        desired, report = done.desired, done.report
+        if desired is None or report is None:
+            return
+        fleet = desired.fleet
+        self.mirrors.write(report)
+        decision = None
+        if done.plan is not None and done.snapshot is not None:
+            decision = DecisionInputs(
+                desired=desired,
+                shapes=done.shapes,
+                snapshot=done.snapshot,
+                history=history,
+                plan=done.plan,
+            )
+        self.publisher.offer(
+            Submission(
+                report=report,
+                fleet_name=fleet.name,
+                branch=fleet.status_branch,
+                flush_interval_ms=fleet.status.flush_interval_ms,
+                heartbeat_ms=fleet.status.heartbeat_ms,
+                detail=fleet.status.snapshot,
+                decision=decision,
+            )
+        )
+
+    def _verdict(self, done: Pass) -> PassVerdict:
+        if done.failure is not None and done.outcome is None:
+            return PassVerdict(failed=True)
+        wishes = [w for w in (self._planned_ms(done), self._applied_ms(done)) if w is not None]
+        wake_in = max(0.0, (min(wishes) - done.now_ms) / 1000) if wishes else None
+        if self._unfinished(done):
+            wake_in = RETRY_SECONDS if wake_in is None else min(wake_in, RETRY_SECONDS)
+        return PassVerdict(failed=False, wake_in=wake_in)
+
+    def _planned_ms(self, done: Pass) -> int | None:
+        return done.plan.wake_at_ms if done.plan is not None else None
+
+    def _applied_ms(self, done: Pass) -> int | None:
+        return done.outcome.wake_at_ms if done.outcome is not None else None
+
+    def _unfinished(self, done: Pass) -> bool:
+        """Whether something of the pass has to be tried again without any event."""
+        if done.outcome is None:
+            return False
+        pending = {Result.WAITING, Result.FAILED, Result.UNKNOWN}
+        return any(o.result in pending for unit in done.outcome.units for o in unit.objects)
+
+    def _log(self, done: Pass) -> None:
+        if done.failure is not None:
+            _log.warning("pass.failed", code=done.failure.code, message=done.failure.message)
+        counts: Counter[str] = Counter()
+        if done.outcome is not None:
+            counts.update(str(o.result) for u in done.outcome.units for o in u.objects)
+            counts.update(f"pruned_{o.result}" for o in done.outcome.pruned)
+        counts.pop(Result.UNCHANGED, None)
+        _log.info(
+            "pass.ended",
+            revision=done.attempted.short if done.attempted else "none",
+            units=len(done.sets),
+            took_ms=self.parts.clock.now_ms() - done.now_ms,
+            **dict(sorted(counts.items())),
+        )
+
+    def _count(self, done: Pass) -> None:
+        if done.outcome is not None:
+            for unit in done.outcome.units:
+                for item in unit.objects:
+                    if item.result not in {Result.UNCHANGED, Result.SKIPPED}:
+                        self.metrics.writes.labels(item.result).inc()
+        if done.plan is not None:
+            self.metrics.set_replicas(
+                {
+                    (d.ref.namespace, d.ref.name): {
+                        "want": d.replicas or 0,
+                        "ready": d.ready,
+                        "warming": d.warming,
+                    }
+                    for d in done.plan.decisions
+                }
+            )
+        if done.report is not None:
+            units = done.report.memory.units.values()
+            self.metrics.set_units(Counter((str(u.sync), str(u.health)) for u in units))

@@ -1,0 +1,232 @@
+"""One pass, from a source revision to reported outcomes: nine calls with early stops.
+
+Open this file first. Stages take data and ports and return data; conditions are derived
+once, in report. The loop, `run --once`, `apply`, `diff` and `plan` all call `reconcile`;
+they only choose how far it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from stoker.apply import InventoryStore, apply
+from stoker.check import check
+from stoker.decide import decide
+from stoker.diff import DiffMemo, diff
+from stoker.errors import BadInput, Finding, SourceLocation, Stalled, StokerError
+from stoker.log import get_log
+from stoker.model.change import ChangeSet
+from stoker.model.fleet import Desired
+from stoker.model.history import History
+from stoker.model.live import LiveView
+from stoker.model.manifest import ManifestSet
+from stoker.model.outcome import PassOutcome
+from stoker.model.plan import Plan
+from stoker.model.ports import Clock, Cluster, Repo
+from stoker.model.refs import SourceRevision
+from stoker.model.shape import UnitShape
+from stoker.model.snapshot import Snapshot
+from stoker.observe import Observer, WatchKey, base_keys, observe
+from stoker.render import Renderer, render, shape
+from stoker.report import Identity, PreviousStatus, Report, ReportInputs, StatusWritten, report
+from stoker.source import SourceMemo, source
+
+__all__ = ["Parts", "Pass", "Reach", "State", "finding_of", "reconcile"]
+
+_log = get_log("pass")
+
+
+class Reach(IntEnum):
+    """How far a pass goes."""
+
+    PLAN = 1
+    """Decisions and manifests (`plan`, `render`, `explain`)."""
+    DIFF = 2
+    """Up to the differences; nothing is written (`diff`)."""
+    APPLY = 3
+    """All of it."""
+
+
+@dataclass(slots=True)
+class Parts:
+    """Everything a pass works with; made once per process by the command line."""
+
+    cluster: Cluster
+    repo: Repo
+    clock: Clock
+    observer: Observer
+    renderer: Renderer
+    store: InventoryStore
+    identity: Identity
+    source_memo: SourceMemo = field(default_factory=SourceMemo)
+    diff_memo: DiffMemo = field(default_factory=DiffMemo)
+    checkpoint: Callable[[], None] = lambda: None
+    written: Callable[[], StatusWritten] = StatusWritten
+    warnings: Callable[[], tuple[Finding, ...]] = tuple
+
+
+@dataclass(slots=True)
+class State:
+    """What one pass leaves for the next; only the reconciler thread touches it."""
+
+    desired: Desired | None = None
+    history: History = field(default_factory=History)
+    previous: PreviousStatus = field(default_factory=PreviousStatus)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What a pass found. Fields after an early stop are None; `failure` says why it stopped.
+
+    A `failure` of source alone stops nothing: the last good revision is worked on.
+    """
+
+    now_ms: int
+    attempted: SourceRevision | None = None
+    desired: Desired | None = None
+    snapshot: Snapshot | None = None
+    live: LiveView | None = None
+    shapes: tuple[UnitShape, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    plan: Plan | None = None
+    sets: tuple[ManifestSet, ...] = ()
+    changes: ChangeSet | None = None
+    outcome: PassOutcome | None = None
+    failure: Finding | None = None
+    report: Report | None = None
+
+
+def reconcile(
+    parts: Parts,
+    state: State,
+    *,
+    revision: SourceRevision | None = None,
+    source_finding: Finding | None = None,
+    reach: Reach = Reach.APPLY,
+) -> Pass:
+    """Run one pass at a revision (None: the newest) and go as far as `reach`.
+
+    `source_finding` is why the poller has no news; the last good revision is then worked
+    on. The state is updated; errors of the tree are in the result, bugs are raised.
+    """
+    found = _sourced(parts, state, Pass(parts.clock.now_ms(), revision, failure=source_finding))
+    if found.desired is not None:
+        try:
+            found = _stages(parts, state, found, found.desired, reach)
+        except StokerError as error:
+            _log.warning("pass.stopped", code=error.code, message=error.message)
+            found = replace(found, failure=finding_of(error))
+    if reach < Reach.APPLY:
+        return found
+    return _reported(parts, state, found)
+
+
+def _sourced(parts: Parts, state: State, found: Pass) -> Pass:
+    """Stage 1, source: the wanted state, or the last good one and what is wrong."""
+    if found.failure is not None:
+        return replace(found, desired=state.desired)
+    try:
+        desired = source(
+            parts.repo, parts.identity.source_path, parts.source_memo, revision=found.attempted
+        )
+    except StokerError as error:
+        _log.warning("source.failed", code=error.code, message=error.message)
+        return replace(found, desired=state.desired, failure=finding_of(error))
+    state.desired = desired
+    return replace(found, desired=desired, attempted=desired.revision)
+
+
+def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Reach) -> Pass:
+    """Stages 2 to 8: observe, shape, decide, render, check, diff, apply."""
+    _refuse_other_cluster(parts, desired)
+    fleet_id = parts.identity.fleet_id
+    seen = observe(parts.observer, desired, found.now_ms)
+    shapes = shape(desired, parts.repo, parts.renderer, fleet_id)
+    plan = decide(desired, shapes.shapes, seen.snapshot, state.history, found.now_ms)
+    parts.checkpoint()
+    rendered = render(desired, shapes, plan, parts.repo, parts.renderer, fleet_id)
+    sets = check(desired, rendered)
+    found = replace(
+        found,
+        snapshot=seen.snapshot,
+        live=seen.live,
+        shapes=shapes.shapes,
+        findings=shapes.findings,
+        plan=plan,
+        sets=sets,
+    )
+    if reach < Reach.DIFF:
+        return found
+    live = _live_of(parts, sets)
+    inventory = parts.store.read(desired.fleet.name, live)
+    changes = diff(desired, sets, live, inventory, parts.cluster, fleet_id, parts.diff_memo)
+    found = replace(found, live=live, changes=changes)
+    if reach < Reach.APPLY:
+        return found
+    outcome = apply(
+        changes,
+        desired,
+        parts.cluster,
+        parts.store,
+        parts.observer,
+        parts.clock,
+        fleet_id,
+        checkpoint=parts.checkpoint,
+    )
+    state.history = History.from_records(plan.history)
+    return replace(found, outcome=outcome)
+
+
+def _reported(parts: Parts, state: State, found: Pass) -> Pass:
+    """Stage 9, report: conditions, documents and mirrors, whatever the pass came to."""
+    answer = report(
+        ReportInputs(
+            identity=parts.identity,
+            now_ms=found.now_ms,
+            desired=found.desired,
+            attempted=found.attempted,
+            failure=found.failure,
+            snapshot=found.snapshot,
+            plan=found.plan,
+            changes=found.changes,
+            outcome=found.outcome,
+            live=found.live,
+            previous=state.previous,
+            findings=found.findings,
+            warnings=parts.warnings(),
+            written=parts.written(),
+        )
+    )
+    state.previous = answer.memory
+    return replace(found, report=answer)
+
+
+def _refuse_other_cluster(parts: Parts, desired: Desired) -> None:
+    uid = parts.cluster.server().cluster_uid
+    if uid != desired.fleet.cluster_uid:
+        raise Stalled(
+            f"this cluster is {uid}, fleet {desired.fleet.name} belongs to "
+            f"{desired.fleet.cluster_uid}",
+            code="wrong-cluster",
+            hint="choose another context, or correct spec.cluster.uid",
+        )
+
+
+def _live_of(parts: Parts, sets: tuple[ManifestSet, ...]) -> LiveView:
+    """The live view, once every kind that is rendered or owned is listed."""
+    refs = {m.ref for s in sets for m in s.manifests} | {ref for s in sets for ref in s.kept}
+    if (stored := parts.store.stored()) is not None:
+        refs |= set(stored.owners())
+    keys = {WatchKey(ref.group, ref.kind, ref.version, ref.namespace) for ref in refs}
+    wide = {key for key in base_keys(()) if not key.namespace}
+    parts.observer.ensure(key for key in keys if replace(key, namespace="") not in wide)
+    return parts.observer.live()
+
+
+def finding_of(error: StokerError) -> Finding:
+    """An error of a whole stage as one finding; of bad input, its first."""
+    if isinstance(error, BadInput) and error.findings:
+        return error.findings[0]
+    return Finding(SourceLocation(), error.code, error.message, hint=error.hint)
