@@ -28,7 +28,7 @@ from stoker.sim.git_http import GitServer
 
 UNITS = int(os.environ.get("W1_UNITS", "1000"))
 AGENT = "stoker/"
-POLL = "5"
+POLL = "5s"
 
 
 class Rig:
@@ -67,6 +67,12 @@ class Rig:
             check=False,
         )
         return str((yaml.safe_load(done.stdout) or {}).get("lastAppliedRevision", ""))
+
+    def alive(self, process: subprocess.Popen, seconds: float = 3.0) -> None:
+        """Fail early, with its last words, when the controller does not start."""
+        time.sleep(seconds)
+        if process.poll() is not None:
+            raise RuntimeError((self.folder / "controller.log").read_text()[-2000:])
 
     def controller(self, *extra: str, state: str = "state") -> subprocess.Popen:
         environment = {**os.environ, "STOKER_LOG": "warning"}
@@ -144,6 +150,7 @@ def install(rig: Rig, base: float) -> list[dict]:
     started = time.monotonic()
     process = rig.controller()
     meter = Meter(process.pid)
+    rig.alive(process)
     wait_until("install", lambda: rig.observed("w1") == UNITS, seconds=900, every=0.5)
     taken = time.monotonic() - started
     wait_until("status", lambda: commit in rig.status_revision(), seconds=120)

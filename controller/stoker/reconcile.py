@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from stoker.apply import InventoryStore, apply
-from stoker.check import check
+from stoker.check import CheckMemo, check
 from stoker.decide import decide
 from stoker.diff import DiffMemo, diff
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled, StokerError
@@ -33,7 +33,7 @@ from stoker.render import Renderer, render, shape
 from stoker.report import Identity, PreviousStatus, Report, ReportInputs, StatusWritten, report
 from stoker.source import SourceMemo, source
 
-__all__ = ["Parts", "Pass", "Reach", "State", "finding_of", "reconcile"]
+__all__ = ["Parts", "Pass", "Reach", "State", "finding_of", "reconcile", "reported"]
 
 _log = get_log("pass")
 
@@ -61,8 +61,13 @@ class Parts:
     store: InventoryStore
     identity: Identity
     source_memo: SourceMemo = field(default_factory=SourceMemo)
+    check_memo: CheckMemo = field(default_factory=CheckMemo)
     diff_memo: DiffMemo = field(default_factory=DiffMemo)
+    verify: bool = False
+    """Ask the API server by dry run what creates and changes come to (`stoker diff`)."""
     checkpoint: Callable[[], None] = lambda: None
+    prepare: Callable[[], None] = lambda: None
+    """Makes what our own state needs in the cluster, once that is known to be the right one."""
     written: Callable[[], StatusWritten] = StatusWritten
     warnings: Callable[[], tuple[Finding, ...]] = tuple
 
@@ -112,15 +117,15 @@ def reconcile(
     on. The state is updated; errors of the tree are in the result, bugs are raised.
     """
     found = _sourced(parts, state, Pass(parts.clock.now_ms(), revision, failure=source_finding))
-    if found.desired is not None:
+    if (desired := found.desired) is not None:
         try:
-            found = _stages(parts, state, found, found.desired, reach)
+            found = _stages(parts, state, found, desired, reach)
         except StokerError as error:
             _log.warning("pass.stopped", code=error.code, message=error.message)
-            found = replace(found, failure=finding_of(error))
+            found = replace(found, failure=finding_of(error, desired.fleet.location))
     if reach < Reach.APPLY:
         return found
-    return _reported(parts, state, found)
+    return reported(parts, state, found)
 
 
 def _sourced(parts: Parts, state: State, found: Pass) -> Pass:
@@ -141,13 +146,17 @@ def _sourced(parts: Parts, state: State, found: Pass) -> Pass:
 def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Reach) -> Pass:
     """Stages 2 to 8: observe, shape, decide, render, check, diff, apply."""
     _refuse_other_cluster(parts, desired)
+    if reach >= Reach.APPLY:
+        parts.prepare()
     fleet_id = parts.identity.fleet_id
     seen = observe(parts.observer, desired, found.now_ms)
-    shapes = shape(desired, parts.repo, parts.renderer, fleet_id)
+    shapes = shape(desired, parts.repo, parts.renderer, fleet_id, checkpoint=parts.checkpoint)
     plan = decide(desired, shapes.shapes, seen.snapshot, state.history, found.now_ms)
     parts.checkpoint()
-    rendered = render(desired, shapes, plan, parts.repo, parts.renderer, fleet_id)
-    sets = check(desired, rendered)
+    rendered = render(
+        desired, shapes, plan, parts.repo, parts.renderer, fleet_id, checkpoint=parts.checkpoint
+    )
+    sets = check(desired, rendered, parts.check_memo)
     found = replace(
         found,
         snapshot=seen.snapshot,
@@ -161,7 +170,17 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         return found
     live = _live_of(parts, sets)
     inventory = parts.store.read(desired.fleet.name, live)
-    changes = diff(desired, sets, live, inventory, parts.cluster, fleet_id, parts.diff_memo)
+    changes = diff(
+        desired,
+        sets,
+        live,
+        inventory,
+        parts.cluster,
+        fleet_id,
+        parts.diff_memo,
+        plan=plan,
+        verify=parts.verify,
+    )
     found = replace(found, live=live, changes=changes)
     if reach < Reach.APPLY:
         return found
@@ -179,7 +198,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     return replace(found, outcome=outcome)
 
 
-def _reported(parts: Parts, state: State, found: Pass) -> Pass:
+def reported(parts: Parts, state: State, found: Pass) -> Pass:
     """Stage 9, report: conditions, documents and mirrors, whatever the pass came to."""
     answer = report(
         ReportInputs(
@@ -197,7 +216,8 @@ def _reported(parts: Parts, state: State, found: Pass) -> Pass:
             findings=found.findings,
             warnings=parts.warnings(),
             written=parts.written(),
-        )
+        ),
+        checkpoint=parts.checkpoint,
     )
     state.previous = answer.memory
     return replace(found, report=answer)
@@ -225,8 +245,12 @@ def _live_of(parts: Parts, sets: tuple[ManifestSet, ...]) -> LiveView:
     return parts.observer.live()
 
 
-def finding_of(error: StokerError) -> Finding:
-    """An error of a whole stage as one finding; of bad input, its first."""
+def finding_of(error: StokerError, location: SourceLocation | None = None) -> Finding:
+    """An error of a whole stage as one finding; of bad input, its first.
+
+    `location` is where a person would mend what a Stalled error names; time mends others.
+    """
     if isinstance(error, BadInput) and error.findings:
         return error.findings[0]
-    return Finding(SourceLocation(), error.code, error.message, hint=error.hint)
+    place = location if location is not None and isinstance(error, Stalled) else SourceLocation()
+    return Finding(place, error.code, error.message, hint=error.hint)

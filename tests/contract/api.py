@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import http.client
+import copy
 import json
-import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
 
-import yaml
-
-from stoker.errors import Unreachable
-from stoker.kube.answers import StreamRefused
-from stoker.kube.transport import Request, Response, Transport
+from stoker.kube.transport import Request, Transport
 from stoker.objects.fieldset import parse_fields_v1, path_text
 
 BAD_UID = "00000000-0000-0000-0000-000000000000"
+
+METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""The Accept header of a list of metadata."""
 
 CONTENT = {
     "apply": "application/apply-patch+yaml",
@@ -140,13 +137,21 @@ class Api:
         *,
         real: bool,
         wait: Callable[[float], None],
+        nobody: Transport | None = None,
     ) -> None:
         self.transport = transport
+        self.nobody = nobody
         self.wait = wait
         self.ns = namespace
         self.real = real
         made = self.post("Namespace", {"metadata": {"name": namespace}}, by="kube-apiserver")
         assert made.status == 201, made
+
+    def as_nobody(self) -> Api:
+        """The same server and namespace, seen by a user without rights."""
+        other = copy.copy(self)
+        other.transport = self.nobody or self.transport
+        return other
 
     # ---------------------------------------------------------------- requests
 
@@ -254,12 +259,14 @@ class Api:
     def delete(self, kind: str, name: str, options: Any = None, **query: Any) -> Answer:
         return self.send("DELETE", self.path(kind, name), options, **query)
 
-    def scale(self, kind: str, name: str, replicas: Any, *, by: str = "vpa", **meta: Any) -> Answer:
+    def scale(
+        self, kind: str, target: str, replicas: Any, *, by: str = "vpa", **meta: Any
+    ) -> Answer:
         """A merge patch on the scale subresource."""
         body: dict[str, Any] = {"spec": {"replicas": replicas}}
         if meta:
             body["metadata"] = meta
-        return self.patch(kind, name, body, by=by, sub="scale")
+        return self.patch(kind, target, body, by=by, sub="scale")
 
     def watch(self, kind: str, *, seconds: int = 1, **query: Any) -> list[dict[str, Any]]:
         """All events until the server ends the watch after that time."""
@@ -283,62 +290,3 @@ def template(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
         "metadata": {"labels": {"app": "a"}},
         "spec": {"containers": list(containers) or [{"name": "c", "image": "x:1"}], **spec},
     }
-
-
-class PlainHttps:
-    """The simplest HTTPS transport: one connection, no retries, so that 500 stays 500."""
-
-    def __init__(self, kubeconfig: str) -> None:
-        loaded = yaml.safe_load(kubeconfig)
-        self.url = loaded["clusters"][0]["cluster"]["server"]
-        self._token = loaded["users"][0]["user"]["token"]
-        self._context = ssl._create_unverified_context()
-        self._connection = self._connect()
-
-    def _connect(self) -> http.client.HTTPSConnection:
-        host, _, port = self.url.removeprefix("https://").partition(":")
-        return http.client.HTTPSConnection(host, int(port), context=self._context, timeout=30)
-
-    def _headers(self, request: Request) -> dict[str, str]:
-        headers = {
-            "Authorization": f"Bearer {self._token}",
-            "Accept": request.accept,
-            "User-Agent": request.user_agent,
-        }
-        if request.content_type:
-            headers["Content-Type"] = request.content_type
-        return headers
-
-    def _open(
-        self, connection: http.client.HTTPSConnection, request: Request
-    ) -> http.client.HTTPResponse:
-        query = f"?{urlencode(request.query)}" if request.query else ""
-        connection.request(
-            request.method,
-            request.path + query,
-            body=request.body or None,
-            headers=self._headers(request),
-        )
-        return connection.getresponse()
-
-    def send(self, request: Request) -> Response:
-        try:
-            answer = self._open(self._connection, request)
-            body = answer.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise Unreachable(str(error)) from error
-        headers = tuple((name.lower(), value) for name, value in answer.getheaders())
-        return Response(answer.status, body, headers)
-
-    def stream(self, request: Request) -> Iterator[bytes]:
-        connection = self._connect()
-        answer = self._open(connection, request)
-        if answer.status != 200:
-            raise StreamRefused(Response(answer.status, answer.read()))
-        try:
-            yield from iter(answer.readline, b"")
-        finally:
-            connection.close()
-
-    def close(self) -> None:
-        self._connection.close()

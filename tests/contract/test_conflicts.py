@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from contract.api import BAD_UID, data, deployment, template
 
 CHANGED = (
@@ -227,8 +228,9 @@ def test_35_puts_with_preconditions(server):
     wrong = put(uid=BAD_UID)
     assert wrong.status == 409
     assert "StorageError: invalid object, Code: 4" in wrong.message
-    assert f"Precondition failed: UID in precondition: {BAD_UID}, UID in object meta: {live.uid}" in (
-        wrong.message
+    assert (
+        f"Precondition failed: UID in precondition: {BAD_UID}, UID in object meta: {live.uid}"
+        in (wrong.message)
     )
     absent = server.whole("ConfigMap", {}, "nope")
     assert server.put("ConfigMap", "nope", absent).status == 404

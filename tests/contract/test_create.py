@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from contract.api import data, deployment
 
 NOT_SERVED = "the server could not find the requested resource"
@@ -65,9 +66,7 @@ def test_04_apply_merges_silently_into_a_foreign_object(server):
     merged = server.apply("ConfigMap", "c", {"metadata": {"labels": {"x": "1"}}, **data(ours="2")})
 
     assert (merged.status, merged.data) == (200, {"ours": "2", "theirs": "1"})
-    assert merged.owners == (
-        "stoker:A{data.ours metadata.labels.x} terraform:U{data. data.theirs}"
-    )
+    assert merged.owners == ("stoker:A{data.ours metadata.labels.x} terraform:U{data. data.theirs}")
 
 
 def test_04_ports_of_a_foreign_service_stand_beside_ours(server):
@@ -215,9 +214,7 @@ def test_09_a_missing_namespace(server):
     content = "application/apply-patch+yaml"
 
     for query in ({}, {"dryRun": "All"}):
-        applied = server.send(
-            "PATCH", path, body, content_type=content, fieldManager="s", **query
-        )
+        applied = server.send("PATCH", path, body, content_type=content, fieldManager="s", **query)
         assert (applied.status, applied.message) == (404, 'namespaces "nope" not found')
     posted = server.send("POST", server.path("ConfigMap", ns="nope"), body)
     assert (posted.status, posted.message) == (404, 'namespaces "nope" not found')

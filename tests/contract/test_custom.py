@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+
 from contract.api import BAD_UID, deployment, owners_of
-from contract.conftest import GIZMO
 
 
 def gizmo(**spec):
@@ -50,8 +50,10 @@ def test_50_apply_on_a_custom_scale_is_a_500(server):
     refused = applied("g")
     assert (refused.status, refused.message) == (
         500,
-        f"failed to convert new object ({server.ns}/g; autoscaling/v1, Kind=Scale) to proper"
-        " version: request to convert CR to an invalid group/version: autoscaling/v1",
+        (
+            f"failed to convert new object ({server.ns}/g; autoscaling/v1, Kind=Scale) to proper"
+            " version: request to convert CR to an invalid group/version: autoscaling/v1"
+        ),
     )
     assert applied("nope").status == 404
 
@@ -152,14 +154,18 @@ def test_54_a_defaulted_list_belongs_to_nobody(server):
         (
             {"replicas": None},
             422,
-            'spec.replicas: Invalid value: "null": spec.replicas in body must be of type integer:'
-            ' "null"',
+            (
+                'spec.replicas: Invalid value: "null": spec.replicas in body must be of type integer:'
+                ' "null"'
+            ),
         ),
         (
             {"byname": [{"v": "1"}]},
             500,
-            ".spec.byname: element 0: associative list with keys has an element that omits all key"
-            ' fields ["name"] (and doesn\'t have default values for any key fields)',
+            (
+                ".spec.byname: element 0: associative list with keys has an element that omits all key"
+                ' fields ["name"] (and doesn\'t have default values for any key fields)'
+            ),
         ),
         ({"set": ["a", "a"]}, 500, '.spec.set: duplicate entries for key [="a"]'),
     ],
@@ -169,7 +175,7 @@ def test_55_values_a_custom_resource_refuses(server, spec, status, message):
     refused = server.apply("Gizmo", "g", gizmo(**spec))
 
     assert refused.status == status
-    assert refused.message.endswith(message)
+    assert message in refused.message
 
 
 def test_55_a_fraction_is_no_integer(server):
@@ -223,10 +229,9 @@ def test_56_apply_on_status(server):
     ours = applied({"type": "Ready", "status": "True"}, **gizmo(replicas=9))
     assert (ours["spec.replicas"], ours["metadata.generation"]) == (2, 1)
     owned = 'status.conditions[type="Ready"]'
-    assert ours.owners == (
-        f"stoker:A/status{{{owned}. {owned}.status {owned}.type}} stoker:A{{spec.replicas}}"
-    ) or ours.owners == (
-        f"stoker:A{{spec.replicas}} stoker:A/status{{{owned}. {owned}.status {owned}.type}}"
+    assert ours.owners in (
+        f"stoker:A/status{{{owned}. {owned}.status {owned}.type}} stoker:A{{spec.replicas}}",
+        f"stoker:A{{spec.replicas}} stoker:A/status{{{owned}. {owned}.status {owned}.type}}",
     )
     both = applied({"type": "Warm", "status": "True"}, by="b")
     assert [c["type"] for c in both["status.conditions"]] == ["Ready", "Warm"]
@@ -345,7 +350,7 @@ def _crd(server, **properties):
         },
     }
     names = {"kind": "Thing", "plural": "things"}
-    spec = {**GIZMO["spec"], "group": group, "names": names, "versions": [version]}
+    spec = {"scope": "Namespaced", "group": group, "names": names, "versions": [version]}
     return {"spec": spec}
 
 

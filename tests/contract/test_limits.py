@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from contract.api import data, deployment, template
 
 LONG = "a" * 254
@@ -60,22 +61,29 @@ def test_76_names_are_lower_case(server, kind):
             "metadata.annotations: Too long: may not be more than 262144 bytes",
         ),
         (
-            {"finalizers": ["x"]},
-            'metadata.finalizers[0]: Invalid value: "x": name is neither a standard finalizer name'
-            " nor is it fully qualified",
-        ),
-        (
             {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": ""}]},
             "metadata.ownerReferences[0].uid: Required value: must not be empty",
         ),
     ],
-    ids=["label value", "label key", "slashes", "label text", "annotations", "finalizer", "owner"],
+    ids=["label value", "label key", "slashes", "label text", "annotations", "owner"],
 )
 def test_76_metadata_that_is_refused(server, kind, metadata, message):
     refused = server.apply(kind, "x", {"metadata": metadata, **gizmo_or(kind)})
 
     assert refused.status == 422
     assert message in refused.message
+
+
+def test_76_a_finalizer_is_qualified_except_on_custom_resources(server):
+    held = {"metadata": {"finalizers": ["x"]}}
+    refused = server.apply("ConfigMap", "x", held)
+    assert refused.status == 422
+    assert refused.message == (
+        'ConfigMap "x" is invalid: metadata.finalizers[0]: Invalid value: "x": name is neither a'
+        " standard finalizer name nor is it fully qualified"
+    )
+
+    assert server.apply("Gizmo", "x", {**held, "spec": {}}).status == 201
 
 
 @pytest.mark.parametrize(
@@ -156,15 +164,19 @@ def test_76_metadata_that_is_refused(server, kind, metadata, message):
                     {"name": "c", "image": "x", "resources": {"requests": {"nvidia.com/gpu": 1}}}
                 )
             ),
-            "spec.template.spec.containers[0].resources.limits: Required value: Limit must be set"
-            " for non overcommitable resources",
+            (
+                "spec.template.spec.containers[0].resources.limits: Required value: Limit must be set"
+                " for non overcommitable resources"
+            ),
         ),
         (
             "Deployment",
             "d",
             deployment(strategy={"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}),
-            "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when"
-            " `maxSurge` is 0",
+            (
+                "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when"
+                " `maxSurge` is 0"
+            ),
         ),
     ],
     ids=[
@@ -231,8 +243,10 @@ def test_77_a_deployments_selector_is_immutable(server, force):
     )
     assert (refused.status, refused.message) == (
         422,
-        'Deployment.apps "d" is invalid: spec.selector: Invalid value:'
-        ' {"matchLabels":{"app":"other"}}: field is immutable',
+        (
+            'Deployment.apps "d" is invalid: spec.selector: Invalid value:'
+            ' {"matchLabels":{"app":"other"}}: field is immutable'
+        ),
     )
     both = server.apply("Deployment", "d", deployment(selector=other), force=force)
     assert "`selector` does not match template `labels`" in both.message
@@ -330,8 +344,10 @@ def test_84_addresses_that_endpoint_slices_refuse(server, address, message):
     refused = server.apply("EndpointSlice", "e", slice_)
     assert (refused.status, refused.message) == (
         422,
-        'EndpointSlice.discovery.k8s.io "e" is invalid: endpoints[0].addresses[0]: Invalid value:'
-        f' "{address}": {message}',
+        (
+            'EndpointSlice.discovery.k8s.io "e" is invalid: endpoints[0].addresses[0]: Invalid value:'
+            f' "{address}": {message}'
+        ),
     )
 
     good = {**slice_, "endpoints": [{"addresses": ["192.0.2.7"]}]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from contract.api import BAD_UID, deployment, template
 
 CHANGED = (
@@ -174,8 +175,10 @@ def test_47_preconditions_of_a_scale(scaled):
         wrong = scaled.scale("Deployment", "d", 5, **meta)
         assert (wrong.status, wrong.message) == (
             409,
-            'Operation cannot be fulfilled on deployments/scale.apps "d": Precondition failed: UID'
-            f" in precondition: {BAD_UID}, UID in object meta: {live.uid}",
+            (
+                'Operation cannot be fulfilled on deployments/scale.apps "d": Precondition failed: UID'
+                f" in precondition: {BAD_UID}, UID in object meta: {live.uid}"
+            ),
         )
     stale = scaled.scale("Deployment", "d", 5, resourceVersion="1")
     assert (stale.status, CHANGED in stale.message) == (409, True)
@@ -187,8 +190,10 @@ def test_47_what_a_scale_refuses(scaled):
     below = scaled.scale("Deployment", "d", -1)
     assert (below.status, below.message) == (
         422,
-        'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: must be greater than'
-        " or equal to 0",
+        (
+            'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: must be greater than'
+            " or equal to 0"
+        ),
     )
     absent = scaled.scale("Deployment", "nope", 1)
     assert (absent.status, absent.message) == (404, 'deployments.apps "nope" not found')

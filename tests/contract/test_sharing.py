@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from contract.api import data, deployment
 
 ENTRY_TIME = "metadata.managedFields.0.time"
@@ -77,7 +78,9 @@ def test_19_our_own_updates_count_as_another_owner(server):
     server.post("ConfigMap", {"metadata": {"name": "c"}, **data(a="1")}, by="stoker")
 
     refused = server.apply("ConfigMap", "c", data(a="2"))
-    assert refused.message == 'Apply failed with 1 conflict: conflict with "stoker" using v1: .data.a'
+    assert (
+        refused.message == 'Apply failed with 1 conflict: conflict with "stoker" using v1: .data.a'
+    )
     both = server.apply("ConfigMap", "c", data(a="1", b="1"))
     assert both.owners == "stoker:A{data.a data.b} stoker:U{data. data.a}"
     assert server.apply("ConfigMap", "c", data(b="1")).data == {"a": "1", "b": "1"}

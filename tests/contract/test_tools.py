@@ -65,7 +65,9 @@ def test_61_the_client_side_name_by_apply_stands_beside_its_update_entry(server)
 
 
 def test_62_entries_are_migrated_by_json_patch(server):
-    made = server.post("ConfigMap", {"metadata": {"name": "c"}, **data(a="1", b="1")}, by=CLIENT_SIDE)
+    made = server.post(
+        "ConfigMap", {"metadata": {"name": "c"}, **data(a="1", b="1")}, by=CLIENT_SIDE
+    )
     entry = made.body["metadata"]["managedFields"][0]
     entry = {**entry, "manager": "stoker", "operation": "Apply"}
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -231,34 +229,29 @@ def test_a_component_that_cannot_start_is_told_with_its_words(tmp_path):
         ControlPlane(tmp_path / "state", programs=programs).start()
 
 
-def test_a_cluster_stays_until_it_is_stopped(control_plane, tmp_path):
-    """What `make cluster` does: found, waited for and stopped from another process."""
-    script = f"""
-import signal, threading
-from pathlib import Path
-from stoker.sim.dev_cluster import DevCluster, NodePool
-stop = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: stop.set())
-DevCluster(Path({str(tmp_path)!r})).serve(stop, (NodePool("gpu", 2, 4, spot=True),))
-"""
-    child = subprocess.Popen([sys.executable, "-c", script])
-    place = DevCluster(tmp_path)
+def stoker(*arguments, folder):
+    command = [sys.executable, "-m", "stoker", "dev", "cluster", "--folder", str(folder)]
+    return subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, timeout=90, check=True
+    )
+
+
+def test_a_cluster_in_the_background_stays_until_it_is_stopped(control_plane, tmp_path):
+    """What `make cluster` does; starting it again finds the one that runs."""
+    pools = ("--nodes", "2", "--pool", "h100=1x8:spot")
     try:
-        until(lambda: place.ready, "it serves")
-        transport = HttpsTransport.from_kubeconfig(place.kubeconfig_path)
+        started = stoker("--background", *pools, folder=tmp_path)
+        again = stoker("--background", *pools, folder=tmp_path)
+        transport = HttpsTransport.from_kubeconfig(started.stdout.strip())
         nodes = Client(transport).list("", "Node").items
         transport.close()
+        gpus = {n["metadata"]["name"]: n["status"]["allocatable"]["nvidia.com/gpu"] for n in nodes}
 
-        assert ["gpu-1", "gpu-2"] == [node["metadata"]["name"] for node in nodes]
-        assert {"4"} == {node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes}
-        assert place.running_pid() == child.pid
-        with pytest.raises(Stalled, match="already"):
-            place.serve(threading.Event())
-        assert place.stop()
-        assert child.wait(10) == 0
-        assert not place.stop()
-        assert not place.kubeconfig_path.exists()
+        assert started.stdout == again.stdout
+        assert {"gpu-1": "1", "gpu-2": "1", "h100-1": "8"} == gpus
     finally:
-        if child.poll() is None:
-            os.kill(child.pid, signal.SIGKILL)
-        child.wait()
+        stopped = stoker("--stop", folder=tmp_path)
+
+    assert "stopped" in stopped.stderr
+    assert "no cluster" in stoker("--stop", folder=tmp_path).stderr
+    assert not DevCluster(tmp_path).kubeconfig_path.exists()

@@ -146,6 +146,8 @@ class Table:
             default = member.get("default")
             if default not in (None, "", 0, {}, False):
                 out.setdefault("d", {})[field] = default
+            if member.get("x-kubernetes-patch-strategy") == "replace":
+                out.setdefault("p", []).append(field)
             if f"{short}.{field}" in NULL_EMITTED:
                 out.setdefault("e", []).append(field)
         if schema.get("x-kubernetes-map-type") == "atomic":

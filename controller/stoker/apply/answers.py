@@ -19,6 +19,10 @@ __all__ = ["RETRY_MS", "Sent", "changed_meanwhile", "is_uid_mismatch", "sent_err
 
 RETRY_MS = 5_000
 """When a retryable failure without the server's own delay is tried again."""
+REREAD_MS = 1_000
+"""When an object that turned out to be another one is looked at again: it is read at once,
+but two who fight over it must not spin.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ def sent_error(ref: ObjectRef, error: StokerError) -> Sent:
 def changed_meanwhile(ref: ObjectRef, why: str) -> Sent:
     """The object is not the one that was looked at: it is read again first (row 47 of c.2)."""
     outcome = ObjectOutcome(ref, Result.WAITING, "waiting-for-live-state", why)
-    return Sent(outcome, uncertain=True, after_ms=0)
+    return Sent(outcome, uncertain=True, after_ms=REREAD_MS)
 
 
 def is_uid_mismatch(error: StokerError) -> bool:
@@ -86,5 +90,5 @@ def _text(ref: ObjectRef, error: StokerError) -> str:
     status: ApiStatus | None = getattr(error, "status", None)
     if status is None:
         return error.message
-    fields = [cause.field for cause in status.causes]
-    return masked_refusal(ref.kind, status.reason, error.message, fields)
+    causes = [(cause.field, cause.message) for cause in status.causes]
+    return masked_refusal(ref.kind, status.reason, error.message, causes)

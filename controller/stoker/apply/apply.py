@@ -56,9 +56,10 @@ def apply(
         in_flight=in_flight,
     )
     steps.settle_the_unsent()
-    # 1. Every name that is about to be made is listed before it is; only where one is new.
+    # 1. Every name that is about to be made is listed before it is; only where one is new
+    #    to the cluster, which knows nothing of a rebuilt inventory.
     union = store.current.union(steps.additions())
-    if union.adds_names(store.current):
+    if store.current.rebuilt or union.adds_names(store.current):
         checkpoint()
         store.write(union)
     # 2. Names that neither inventory nor cache knows are shown to be free.

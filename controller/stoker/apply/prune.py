@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from stoker.apply.answers import Sent, is_uid_mismatch, sent_error
-from stoker.errors import StokerError, Waiting
+from stoker.errors import StokerError
 from stoker.kube.errors import NotFound
 from stoker.model.change import Change
 from stoker.model.outcome import ObjectOutcome, Result
@@ -66,15 +66,16 @@ def delete(cluster: Cluster, ref: ObjectRef, uid: str, propagation: str) -> Sent
 
 def _delete_crd(cluster: Cluster, ref: ObjectRef, uid: str) -> Sent:
     """A CRD goes only when no object of its kind is left anywhere: it would take them along."""
+    cluster.forget_discovery()
     try:
         spec = cluster.get(ref).get("spec") or {}
         group, kind = str(spec.get("group", "")), str((spec.get("names") or {}).get("kind", ""))
-        count = len(cluster.list(group, kind, metadata_only=True).items)
-    except Waiting:
-        count = 0
+        left = cluster.list(group, kind, metadata_only=True).items
+    except NotFound:
+        return Sent(ObjectOutcome(ref, Result.DELETED), uid=uid, gone=True)
     except StokerError as error:
         return sent_error(ref, error)
-    if count:
-        message = f"{count} objects of its kind are left"
+    if left:
+        message = f"{len(left)} objects of its kind are left"
         return Sent(ObjectOutcome(ref, Result.WAITING, "custom-resources-left", message))
     return delete(cluster, ref, uid, "Background")

@@ -56,13 +56,14 @@ class Sender:
 
     def _apply(self, payload: dict[str, Any], *, force: bool = False) -> dict[str, Any]:
         """One apply; repeated at once only where quota usage was updated in parallel."""
-        for attempt in range(QUOTA_ATTEMPTS):
+        left = QUOTA_ATTEMPTS
+        while True:
+            left -= 1
             try:
                 return self.cluster.apply(payload, manager=self.manager, force=force)
             except Conflict as error:
-                if attempt == QUOTA_ATTEMPTS - 1 or not _is_quota_conflict(error):
+                if not left or not _is_quota_conflict(error):
                     raise
-        raise AssertionError("unreachable")
 
     def _settled(self, change: Change) -> Sent:
         """Read the object, divide its conflicted fields, and send what is Git's."""

@@ -18,6 +18,7 @@ from stoker.apply.prune import delete_chain
 from stoker.apply.retire import retirement_jobs
 from stoker.apply.send import Sender
 from stoker.apply.tally import Tally
+from stoker.errors import StokerError, Unreachable
 from stoker.model.change import Action, Change, ChangeSet
 from stoker.model.outcome import ObjectOutcome, Result
 from stoker.model.refs import ObjectRef, UnitRef
@@ -28,6 +29,9 @@ from stoker.objects.kinds import CRD_GROUP, Stage, stage_of
 __all__ = ["Steps"]
 
 _WRITES = frozenset({Action.CREATE, Action.CHANGE})
+
+_IN_A_ROW = 3
+_ALWAYS_THERE = ObjectRef("", "Namespace", "", "kube-system")
 
 _Answer = tuple[UnitRef, Sent]
 _Job = Callable[[], _Answer]
@@ -126,7 +130,7 @@ class Steps:
             stages: dict[Stage, list[_Job]] = {stage: [] for stage in sorted(Stage)}
             for change in unit.changes:
                 stage = stage_of(change.ref)
-                if change.action in _WRITES and stage is not Stage.FOUNDATION:
+                if self._is_write(change) and stage is not Stage.FOUNDATION:
                     stages[stage].append(self._sending(unit.unit, change))
             chains.append(list(stages.values()))
         self._run(chains)
@@ -179,8 +183,11 @@ class Steps:
     def _writes(self) -> Iterator[tuple[UnitRef, Change]]:
         for unit in self.changes.units:
             for change in unit.changes:
-                if change.action in _WRITES and change.ref not in self.not_free:
+                if self._is_write(change):
                     yield unit.unit, change
+
+    def _is_write(self, change: Change) -> bool:
+        return change.action in _WRITES and change.ref not in self.not_free
 
     def _sending(self, unit: UnitRef, change: Change) -> _Job:
         uid = self.known_late.get(change.ref, "")
@@ -192,12 +199,28 @@ class Steps:
         """The job with its unit; not run once the API server has stopped answering."""
 
         def run() -> _Answer:
-            if self.tally.stopped:
+            if self._is_silent():
                 text = "not sent: the API server does not answer"
                 return unit, Sent(ObjectOutcome(ref, Result.SKIPPED, "unreachable", text))
             return unit, job()
 
         return run
+
+    def _is_silent(self) -> bool:
+        """Whether the API server has stopped answering.
+
+        A hanging webhook looks the same for the objects it judges, so after some time-outs
+        in a row the server is asked for something that no webhook sees.
+        """
+        if not self.tally.stopped and self.tally.unanswered_in_a_row >= _IN_A_ROW:
+            try:
+                self.sender.cluster.get(_ALWAYS_THERE)
+            except Unreachable:
+                self.tally.stopped = True
+            except StokerError:
+                pass  # it answered
+            self.tally.unanswered_in_a_row = 0
+        return self.tally.stopped
 
     def _run(self, chains: Sequence[Sequence[Sequence[_Job]]], *, pruning: bool = False) -> None:
         take = self.tally.take_pruned if pruning else self.tally.take

@@ -76,17 +76,15 @@ class InventoryStore:
     def stored(self) -> Inventory | None:
         """What the ConfigMaps hold, None when they are absent or damaged.
 
-        Tells which kinds must be watched before the live view can be asked. Raises what
-        the Cluster port raises.
+        Tells which kinds must be watched before the live view can be asked. Call it once a
+        pass: one GET shows whether anybody else has written since. Raises what the Cluster
+        port raises.
         """
-        stored = self._load()
-        texts = self._texts(stored)
-        if stored.parent is None or texts is None:
-            return None
-        return self._inventory(_text(stored.parent, _FLEET), texts)
+        self._forget_if_stale()
+        return self._whole(self._load())
 
     def read(self, fleet_name: str, live: LiveView) -> Inventory:
-        """The inventory of the fleet, read from the cluster once.
+        """The inventory of the fleet, from what `stored` has seen.
 
         A lost or damaged one is rebuilt from owner marks and says so; then nothing is
         pruned in this pass. Raises Stalled with code fleet-name-changed when it was written
@@ -95,7 +93,7 @@ class InventoryStore:
         if self._current is not None:
             self._refuse_other_name(self._current.fleet_name, fleet_name)
             return self._current
-        found = self.stored()
+        found = self._whole(self._load())
         if found is None:
             found = self._rebuilt(fleet_name, live)
         else:
@@ -118,6 +116,9 @@ class InventoryStore:
             raise Retryable(message, code="conflict") from error
         except NotFound as error:
             self.forget()
+            if not self._namespace_is_missing():
+                message = f"somebody deleted a part of the inventory of fleet {self._fleet_id}"
+                raise Retryable(message, code="conflict") from error
             raise Stalled(
                 f"the inventory cannot be written: {error.message}",
                 code="state-namespace-missing",
@@ -129,6 +130,27 @@ class InventoryStore:
         self._current = replace(inventory, rebuilt=False)
 
     # ------------------------------------------------------------------ reading
+
+    def _forget_if_stale(self) -> None:
+        """Read everything again when the parent is not the one we know."""
+        if self._stored is None or self._stored.parent is None:
+            self._stored = None
+            return
+        ref = ObjectRef("", "ConfigMap", self._namespace, self.parent_name)
+        known = self._stored.parent["metadata"]["resourceVersion"]
+        try:
+            if self._cluster.get(ref)["metadata"]["resourceVersion"] == known:
+                return
+        except NotFound:
+            pass
+        self.forget()
+
+    def _namespace_is_missing(self) -> bool:
+        try:
+            self._cluster.get(ObjectRef("", "Namespace", "", self._namespace))
+        except NotFound:
+            return True
+        return False
 
     def _load(self) -> _Stored:
         if self._stored is None:
@@ -143,19 +165,16 @@ class InventoryStore:
             self._stored = _Stored(maps.pop(self.parent_name, None), maps)
         return self._stored
 
-    def _texts(self, stored: _Stored) -> tuple[str, ...] | None:
-        """Texts of all shards, None when one is missing."""
+    def _whole(self, stored: _Stored) -> Inventory | None:
+        """The inventory of the parent and all of its shards; None when a part is missing."""
         names = stored.shard_names()
-        if any(name not in stored.maps for name in names):
+        if stored.parent is None or any(name not in stored.maps for name in names):
             return None
-        return tuple(_text(stored.maps[name], _ENTRIES) for name in names)
-
-    def _inventory(self, fleet_name: str, texts: tuple[str, ...]) -> Inventory | None:
         try:
-            entries = entries_from_shards(texts)
+            entries = entries_from_shards(_text(stored.maps[name], _ENTRIES) for name in names)
         except ValueError:
             return None
-        return Inventory(self._fleet_id, fleet_name).union(entries)
+        return Inventory(self._fleet_id, _text(stored.parent, _FLEET)).union(entries)
 
     def _rebuilt(self, fleet_name: str, live: LiveView) -> Inventory:
         """From owner marks, and from whatever shard can still be read."""

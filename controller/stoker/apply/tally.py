@@ -18,8 +18,8 @@ from stoker.model.refs import ObjectRef, UnitRef
 
 __all__ = ["Folding", "Tally"]
 
-MAX_UNANSWERED = 3
-"""Requests in a row without an answer after which the rest of the pass is not sent."""
+MAX_UNANSWERED = 12
+"""Requests of one pass without an answer after which the rest of it is not sent."""
 
 _STANDING = frozenset({Result.CREATED, Result.CHANGED, Result.UNCHANGED})
 
@@ -52,6 +52,7 @@ class Tally:
     gone: set[tuple[UnitRef, ObjectRef]] = field(default_factory=set)
     wakes: dict[UnitRef, int] = field(default_factory=dict)
     unanswered: int = 0
+    unanswered_in_a_row: int = 0
     stopped: bool = False
     """Nothing more is sent in this pass."""
 
@@ -79,7 +80,8 @@ class Tally:
 
     def _fold(self, unit: UnitRef, sent: Sent) -> None:
         ref = sent.outcome.ref
-        self.unanswered = self.unanswered + 1 if sent.unanswered else 0
+        self.unanswered += sent.unanswered
+        self.unanswered_in_a_row = self.unanswered_in_a_row + 1 if sent.unanswered else 0
         self.stopped = self.stopped or self.unanswered >= MAX_UNANSWERED
         if sent.body is not None:
             self.observer.fold(sent.body)

@@ -1,70 +1,63 @@
-"""The root of the command line: which commands there are, in which panel of the help."""
+"""The root of the command line: finds the command, runs it, turns errors into exit codes."""
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 
 import typer
+import typer.completion
 
-from stoker.cli import (
-    apply,
-    completion,
-    demo,
-    dev,
-    diff,
-    doctor,
-    explain,
-    init,
-    install,
-    plan,
-    render,
-    run_command,
-    schema,
-    status,
-    validate,
-    version,
-)
+from stoker.cli.catalog import COMMANDS, Command
 from stoker.cli.exits import Exit, exit_code_of, print_crash, print_error
 from stoker.errors import StokerError
 
-__all__ = ["app", "run"]
+__all__ = ["build", "run"]
 
-app = typer.Typer(
-    name="stoker",
-    help="Declarative GitOps for fleets of LLM inference servers: commit YAML, and each model "
-    "replica runs on the node that can serve it soonest.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+COMPLETE = "_STOKER_COMPLETE"
+"""Set by the shell when it asks for completions (typer's own variable for this name)."""
 
-_WRITE, _PREVIEW, _RUN, _LOOK, _TOOLS = "Write", "Preview", "Run", "Look", "Tools"
 
-app.command("init", rich_help_panel=_WRITE)(init.init)
-app.command("validate", rich_help_panel=_WRITE)(validate.validate)
-app.command("schema", rich_help_panel=_WRITE)(schema.schema)
-app.command("render", rich_help_panel=_PREVIEW)(render.render)
-app.command("diff", rich_help_panel=_PREVIEW)(diff.diff)
-app.command("plan", rich_help_panel=_PREVIEW)(plan.plan)
-app.command("install", rich_help_panel=_RUN)(install.install)
-app.command("apply", rich_help_panel=_RUN)(apply.apply)
-app.command("run", rich_help_panel=_RUN)(run_command.run)
-app.command("status", rich_help_panel=_LOOK)(status.status)
-app.command("explain", rich_help_panel=_LOOK)(explain.explain)
-app.add_typer(dev.app, name="dev", rich_help_panel=_TOOLS)
-app.command("demo", rich_help_panel=_TOOLS)(demo.demo)
-app.command("doctor", rich_help_panel=_TOOLS)(doctor.doctor)
-app.command("completion", rich_help_panel=_TOOLS)(completion.completion)
-app.command("version", rich_help_panel=_TOOLS)(version.version)
+def build(only: str = "") -> typer.Typer:
+    """The whole command line, or just the command of that name (all, if there is none)."""
+    wanted = [c for c in COMMANDS if c.name == only] or list(COMMANDS)
+    app = typer.Typer(
+        name="stoker",
+        help="Declarative GitOps for fleets of LLM inference servers.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+
+    @app.callback()
+    def root() -> None:
+        """Keep commands as subcommands, however few are loaded."""
+
+    for command in wanted:
+        _add(app, command)
+    return app
+
+
+def _add(app: typer.Typer, command: Command) -> None:
+    module, attribute = command.place
+    found = getattr(import_module(f"stoker.cli.{module}"), attribute)
+    if command.group:
+        app.add_typer(found, name=command.name, rich_help_panel=command.panel)
+    else:
+        app.command(command.name, rich_help_panel=command.panel)(found)
 
 
 def run(arguments: list[str]) -> int:
     """Run one command and give its exit code; errors are printed here and nowhere else."""
     debug = "--debug" in arguments or bool(os.environ.get("STOKER_DEBUG"))
     arguments = [a for a in arguments if a != "--debug"]
+    completing = COMPLETE in os.environ
+    if completing:
+        typer.completion.completion_init()  # type: ignore[attr-defined]
+    app = build("" if completing or not arguments else arguments[0])
     try:
         result = app(arguments, standalone_mode=False, prog_name="stoker")
     except StokerError as error:

@@ -44,6 +44,8 @@ class Query:
     snapshot: str = ""
     all_fleets: bool = False
     reach: Reach = Reach.DIFF
+    verify: bool = False
+    """Ask the API server by dry run about every create and change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ def _cluster(query: Query, target: Target) -> Compared:
         at = session.repo.resolve(query.head) if query.head else session.repo.fetch()
         desired = session.desired(at)
         parts = session.parts(desired)
+        parts.verify = query.verify
         done = reconcile(parts, State(), revision=at, reach=query.reach)
         if done.failure is not None:
             raise (
@@ -149,6 +152,7 @@ def _revisions(query: Query, target: Target) -> Compared:
         cluster,
         after.fleet_id,
         DiffMemo(),
+        plan=after.plan,
     )
     age = "recorded snapshot" if query.snapshot else "live"
     return Compared(

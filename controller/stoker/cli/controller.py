@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import FrameType
 
@@ -45,7 +46,6 @@ def build_work(session: Session, revision: SourceRevision, metrics: Metrics) -> 
     """Everything of a pass for the fleet at this revision; reads the status branch once."""
     desired = session.desired(revision)
     parts = session.parts(desired, revision.ref)
-    ensure_namespace(parts.cluster, session.target.namespace, parts.identity.fleet_id)
     publisher = Publisher(
         parts.repo,
         parts.clock,
@@ -55,9 +55,25 @@ def build_work(session: Session, revision: SourceRevision, metrics: Metrics) -> 
     )
     state = State(desired=desired, previous=_previous(publisher, desired.fleet.status_branch))
     mirrors = MirrorWriter(parts.cluster, parts.clock, parts.identity.fleet_id)
+    parts.prepare = _once(
+        lambda: ensure_namespace(parts.cluster, session.target.namespace, parts.identity.fleet_id)
+    )
     parts.written = lambda: publisher.written
     parts.warnings = lambda: (*mirrors.warnings, *publisher.warnings)
     return Work(parts, state, metrics, publisher, mirrors)
+
+
+def _once(act: Callable[[], None]) -> Callable[[], None]:
+    """The same, but nothing from the second time on; what raised is done again."""
+    done = False
+
+    def acted() -> None:
+        nonlocal done
+        if not done:
+            act()
+            done = True
+
+    return acted
 
 
 def ensure_namespace(cluster: Cluster, name: str, fleet_id: str) -> None:
@@ -130,6 +146,9 @@ class Controller:
         revision = self._first_revision()
         work = build_work(self._session, revision, self._metrics)
         parts = work.parts
+        if settings.loop.lease:
+            # The lease stands in this namespace, also for a fleet in mode Observe.
+            ensure_namespace(parts.cluster, settings.cluster.namespace, parts.identity.fleet_id)
         timing = Timing(
             coalesce=settings.loop.coalesce_seconds,
             backoff_first=settings.loop.backoff_first_seconds,

@@ -65,7 +65,7 @@ def diff(
     style = Style(no_color=no_color)
     differs, wrong = False, False
     documents = []
-    for found in compare(Query(path, target, base, head, snapshot, all_fleets)):
+    for found in compare(Query(path, target, base, head, snapshot, all_fleets, verify=True)):
         narrate(found.header)
         print_findings(found.findings)
         assert found.changes is not None

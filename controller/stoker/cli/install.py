@@ -40,6 +40,9 @@ def install(
     known_hosts: Annotated[
         Path | None, typer.Option("--known-hosts", help="Host keys of the forge.")
     ] = None,
+    path: Annotated[
+        Path, typer.Option("--path", "-f", help="Folder of the repository, to read the id from.")
+    ] = Path(),
     crds_only: Annotated[
         bool, typer.Option("--crds-only", help="Only the custom resource definitions.")
     ] = False,
@@ -61,11 +64,11 @@ def install(
         return Exit.OK
     if not image or not repo:
         raise usage("--image and --repo are needed", "or --crds-only")
-    fixed = fleet_id or instance_id(repo, fleet)
+    fixed = fleet_id or _id_of_local_file(path, fleet)
     secret = ssh_secret or https_secret
     key = None
     if not secret and wants_deploy_key(repo):
-        key = new_deploy_key(f"stoker-{fixed}")
+        key = new_deploy_key(f"stoker-{fixed or instance_id(repo, fleet)}")
     settings = InstallSettings(
         image=image,
         repo=repo,
@@ -80,9 +83,28 @@ def install(
         login=Login.HTTPS if https_secret else Login.SSH,
     )
     sys.stdout.write(install_manifests(settings))
-    narrate(f"fleet id {fixed}: keep it, it survives renames (--fleet-id)")
+    if fixed:
+        narrate(f"fleet id {fixed}: keep it, it survives renames (--fleet-id)")
+    else:
+        narrate(f"{fleet} is not here, so the id follows from cluster and fleet name; never rename")
     if key is not None:
         narrate(f"add this deploy key, with write access, to the repository:\n{key.public}")
     if not settings.namespaces:
         narrate("the fleet can only look: name the namespaces it may write in, --write-namespace")
     return Exit.OK
+
+
+def _id_of_local_file(path: Path, fleet: str) -> str:
+    """The id that the controller would derive, read from the Fleet file here; else empty."""
+    from stoker.errors import StokerError
+    from stoker.objects.names import fleet_id_of
+    from stoker.source import read_fleet
+
+    place = path / fleet.lstrip("/")
+    if not place.is_file():
+        return ""
+    try:
+        found = read_fleet(fleet, place.read_bytes()).fleet
+    except StokerError:
+        return ""
+    return fleet_id_of(found.cluster_uid, found.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["all_reasons", "reason_of"]
 
 _OWN = {
+    "shipped-files-missing": "The installation lacks its templates; install the wheel again.",
     "usage": "The command was used wrongly.",
     "file-exists": "A file would be overwritten; nothing was written.",
     "no-such-unit": "No unit of the fleet has this name.",
@@ -18,9 +19,14 @@ _OWN = {
 
 def all_reasons() -> dict[str, str]:
     """Code -> one line, sorted by code."""
-    from stoker.source import REASONS
+    from stoker.apply import REASONS as APPLY
+    from stoker.check import REASONS as CHECK
+    from stoker.diff import REASONS as DIFF
+    from stoker.render import REASONS as RENDER
+    from stoker.report import REASONS as REPORT
+    from stoker.source import REASONS as SOURCE
 
-    return dict(sorted({**REASONS, **_OWN}.items()))
+    return dict(sorted({**SOURCE, **RENDER, **CHECK, **DIFF, **APPLY, **REPORT, **_OWN}.items()))
 
 
 def reason_of(code: str) -> str | None:

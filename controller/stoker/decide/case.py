@@ -14,18 +14,21 @@ from stoker.model.refs import UnitRef
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ServiceState
 
-__all__ = ["Case", "case_from"]
+__all__ = ["Case", "canonical_image", "case_from"]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A service that can be decided. `state` is what stands of it."""
+    """A service that can be decided. `state` is what stands of it, `image` the whole name
+    of its engine image.
+    """
 
     ref: UnitRef
     spec: ModelService
     shape: UnitShape
     ask: Ask
     state: ServiceState
+    image: str
 
     @property
     def rev(self) -> str:
@@ -41,11 +44,6 @@ class Case:
     def weights(self) -> tuple[str, str]:
         """Which weights it loads: uri and model revision."""
         return self.spec.model_uri, self.spec.model_revision
-
-    @property
-    def image(self) -> str:
-        """The engine image as its pod names it."""
-        return self.shape.shape.image or self.spec.engine_image
 
 
 def case_from(
@@ -63,4 +61,22 @@ def case_from(
         gpu_min_memory_bytes=spec.gpu_min_memory_bytes,
         needs_gpus=shape.shape.requests.device(spec.gpu_resource) > 0,
     )
-    return Case(ref, spec, shape, ask, state)
+    image = canonical_image(shape.shape.image or spec.engine_image)
+    return Case(ref, spec, shape, ask, state, image)
+
+
+def canonical_image(image: str) -> str:
+    """The whole name as nodes list it: with registry, and with either a digest or a tag.
+
+    What a pod template leaves out stands for docker.io, library/ and :latest.
+    """
+    repository, _, digest = image.partition("@")
+    path, slash, last = repository.rpartition("/")
+    bare, _, tag = last.partition(":")
+    name = f"{path}{slash}{bare}"
+    first, inside, _ = name.partition("/")
+    if not inside:
+        name = f"docker.io/library/{name}"
+    elif first != "localhost" and "." not in first and ":" not in first:
+        name = f"docker.io/{name}"
+    return f"{name}@{digest}" if digest else f"{name}:{tag or 'latest'}"

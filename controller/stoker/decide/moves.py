@@ -7,10 +7,10 @@ placements to write, retirements with their next step, and what is left as it is
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stoker.decide.case import Case
-from stoker.decide.fate import Judged, is_home
+from stoker.decide.fate import Fate, Judged, is_home, victims
 from stoker.decide.place import Choice, Index
 from stoker.decide.retire import Departure, Leave, retire
 from stoker.decide.slots import Standing
@@ -18,24 +18,20 @@ from stoker.model.plan import Attempt, Placement, Retirement
 from stoker.model.snapshot import LivePlacement
 from stoker.objects.names import deployment_name
 
-__all__ = ["Moves", "Start", "Standings", "earliest", "write_moves"]
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """One new replica, and the Deployment it takes over from (empty: none)."""
-
-    choice: Choice
-    replaces: str = ""
+__all__ = ["Moves", "Standings", "earliest", "write_moves"]
 
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """The replicas of one service: all of them, those chosen to go with the reason, new ones."""
+    """The replicas of one service: all that stand, those chosen to go with the reason, the
+
+    places chosen for new ones, and how many are wanted.
+    """
 
     judged: tuple[Judged, ...]
     going: tuple[Judged, ...]
-    starts: tuple[Start, ...]
+    starts: tuple[Choice, ...]
+    want: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +88,10 @@ def write_moves(
             placements.append(_standing_placement(case, index, live, slots, replicas))
         elif stays and not leave.going:
             untouched.append(live.name)
-    for name, starts in sorted(started.items()):
-        placements.append(_new_placement(case, name, starts))
+    for name, choices in sorted(started.items()):
+        placements.append(_new_placement(case, name, choices))
     return Moves(
-        placements=tuple(sorted(placements, key=lambda placement: placement.name)),
+        placements=_paired(standings, placements),
         retirements=tuple(departure.retirement for departure in departures),
         untouched=tuple(untouched),
         attempts=_attempts(case, index, standings),
@@ -103,12 +99,30 @@ def write_moves(
     )
 
 
-def _by_name(case: Case, starts: Iterable[Start]) -> dict[str, list[Start]]:
-    named: dict[str, list[Start]] = {}
-    for start in starts:
-        name = deployment_name(case.ref.name, start.choice.node.name, case.rev)
-        named.setdefault(name, []).append(start)
+def _by_name(case: Case, starts: Iterable[Choice]) -> dict[str, list[Choice]]:
+    named: dict[str, list[Choice]] = {}
+    for choice in starts:
+        name = deployment_name(case.ref.name, choice.node.name, case.rev)
+        named.setdefault(name, []).append(choice)
     return named
+
+
+def _paired(standings: Standings, placements: Iterable[Placement]) -> tuple[Placement, ...]:
+    """Sorted by name, each that is not Ready yet with the Deployment it takes over from.
+
+    As many have one as replicas are surplus or forced to leave; the others are additions.
+    """
+    ready = {j.slot.placement.name for j in standings.judged if j.fate is not Fate.GOOD or j.ready}
+    forced = [j for j in standings.judged if j.fate is Fate.FORCED]
+    moving = [j for j in standings.judged if j.fate is Fate.MOVING and j.slot.live]
+    good = [j for j in standings.judged if j.fate is Fate.GOOD and j.slot.live]
+    surplus = len(good) + len(moving) + len(standings.starts) - standings.want
+    leavers = [*victims(forced), *victims(moving)[: max(0, surplus)]]
+    names = iter(dict.fromkeys(j.slot.placement.name for j in leavers))
+    return tuple(
+        placement if placement.name in ready else replace(placement, replaces=next(names, ""))
+        for placement in sorted(placements, key=lambda placement: placement.name)
+    )
 
 
 def _standing_placement(
@@ -128,16 +142,15 @@ def _standing_placement(
     )
 
 
-def _new_placement(case: Case, name: str, starts: list[Start]) -> Placement:
-    choice = starts[0].choice
+def _new_placement(case: Case, name: str, choices: list[Choice]) -> Placement:
+    choice = choices[0]
     return Placement(
         name=name,
         rev=case.rev,
         node=choice.node.name,
         node_uid=choice.node.uid,
         pool=choice.pool,
-        count=len(starts),
-        replaces=starts[0].replaces,
+        count=len(choices),
         readiness=choice.readiness,
     )
 
@@ -158,6 +171,8 @@ def _attempts(case: Case, index: Index, standings: Standings) -> tuple[Attempt, 
         node = j.slot.node
         leaves = (j.slot.placement.name, j.slot.index) in going
         verdict = f"leaving: {j.reason}" if leaves else _VERDICTS[j.standing]
+        if j.reason and not leaves:
+            verdict += f" until its successor is Ready: {j.reason}"
         if j.standing is Standing.STUCK and j.slot.pod is not None and j.slot.pod.reason:
             verdict += f" ({j.slot.pod.reason})"
         known = node and index.node(node) is not None
@@ -165,11 +180,11 @@ def _attempts(case: Case, index: Index, standings: Standings) -> tuple[Attempt, 
         standing.append(Attempt(node, index.pool(case, node), verdict, readiness=readiness))
     chosen = [
         Attempt(
-            start.choice.node.name,
-            start.choice.pool,
-            f"create: {start.choice.free_gpus} free GPUs",
-            readiness=start.choice.readiness,
+            choice.node.name,
+            choice.pool,
+            f"create: {choice.free_gpus} free GPUs",
+            readiness=choice.readiness,
         )
-        for start in standings.starts
+        for choice in standings.starts
     ]
     return (*sorted(standing, key=lambda attempt: (attempt.node, attempt.verdict)), *chosen)

@@ -46,7 +46,8 @@ def retire(leave: Leave, drain: Drain, now_ms: int) -> Departure:
 
     With several of them all wait for the slowest: the count is lowered once, so that the
     ReplicaSet has no choice but these. It takes pods that are not Ready first, so nothing
-    is lowered while a replica that stays is on its way.
+    is lowered while a replica that stays is on its way; nor before every pod was seen, for
+    the room of a pod that was never seen would be given away while it still holds it.
     """
     placement, keep = leave.placement, len(leave.kept) + leave.added
     reason = leave.going[0].reason if leave.going else "no replica is wanted here"
@@ -67,11 +68,12 @@ def retire(leave: Leave, drain: Drain, now_ms: int) -> Departure:
     if serving:
         return step(RetireStage.STOP_TRAFFIC, serving, placement.replicas + leave.added)
     names = [pod.name for pod, _ in pods]
-    if waits or _would_take_others(leave):
+    unseen = placement.unsettled and placement.replicas > keep
+    if waits or unseen or _would_take_others(leave):
         return step(RetireStage.DRAIN, waits or names, placement.replicas + leave.added)
     if keep:
         return step(RetireStage.SCALE_TO_ZERO, names, keep)
-    if placement.replicas or placement.pods:
+    if placement.replicas or placement.pods or placement.unsettled:
         return step(RetireStage.SCALE_TO_ZERO, (pod.name for pod in placement.pods), 0)
     return step(RetireStage.DELETE, (), 0)
 

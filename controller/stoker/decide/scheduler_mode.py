@@ -37,7 +37,7 @@ def count_only(case: Case, index: Index, want: int, now_ms: int) -> Step:
     count, holds = (_crossing(work), _holds(work)) if others else (want, ())
     going = tuple(j for j in (*work.going, *work.leaving) if not is_home(case, j.slot.placement))
     movers = tuple(j for j in judged if not is_home(case, j.slot.placement))
-    moves = write_moves(case, index, others, Standings(movers, going, ()), now_ms)
+    moves = write_moves(case, index, others, Standings(movers, going, (), want), now_ms)
     return Step(
         moves=_with_home(case, homes, count, moves),
         judged=judged,

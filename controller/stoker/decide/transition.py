@@ -47,7 +47,7 @@ def transition(case: Case, index: Index, want: int, now_ms: int) -> Step:
     work.retire_surplus()
     work.surge()
     work.drain_first()
-    standings = Standings(work.judged, (*work.going, *work.leaving), tuple(work.starts))
+    standings = Standings(work.judged, (*work.going, *work.leaving), tuple(work.starts), want)
     moves = write_moves(case, index, case.state.placements, standings, now_ms)
     tallies = _tallies(work)
     return Step(
@@ -60,10 +60,10 @@ def transition(case: Case, index: Index, want: int, now_ms: int) -> Step:
 
 
 def _tallies(work: Work) -> tuple[Tally, ...]:
-    short = bool(work.missing or work.waiting)
-    if not short and not work.starts:
-        return ()
-    return work.index.rejections(work.case, work.barred, thorough=short)
+    """Who was turned away; where no place was found, looked at node by node."""
+    if not work.missing and not work.waiting:
+        return work.tallies
+    return work.index.rejections(work.case, work.barred, thorough=True)
 
 
 def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:

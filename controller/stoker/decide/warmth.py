@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stoker.decide.case import Case
+from stoker.decide.case import Case, canonical_image
 from stoker.decide.ready_in import Facts
 from stoker.decide.slots import Standing, slots_of
 from stoker.model.snapshot import Node
@@ -34,6 +34,7 @@ class Warmth:
         self._holders.update({copy: [] for copy in weights})
         self._serving: dict[Fact, set[str]] = {}
         self._warming: dict[Fact, set[str]] = {}
+        self._whole_names: dict[str, str] = {}
         self._held: dict[str, tuple[Fact, ...]] = {}
         for node in nodes:
             self._held[node.name] = self._note(node, images, weights)
@@ -67,7 +68,10 @@ class Warmth:
     def _note(
         self, node: Node, images: set[str], weights: set[tuple[str, str]]
     ) -> tuple[Fact, ...]:
-        held: list[Fact] = [image for image in dict.fromkeys(node.images) if image in images]
+        held: list[Fact] = []
+        held.extend(
+            dict.fromkeys(name for name in map(self._spelled, node.images) if name in images)
+        )
         for copy in dict.fromkeys(node.weights):
             fact = (copy.uri, copy.revision)
             if fact not in weights:
@@ -79,6 +83,13 @@ class Warmth:
         for found in held:
             self._holders[found].append(node.name)
         return tuple(held)
+
+    def _spelled(self, image: str) -> str:
+        """The image's whole name; nodes hold the same few, so each is worked out once."""
+        known = self._whole_names.get(image)
+        if known is None:
+            known = self._whole_names[image] = canonical_image(image)
+        return known
 
     def _note_replicas(self, case: Case) -> None:
         """Replicas of the current rev load the current weights; of older ones nobody knows."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from stoker.decide.case import Case
 from stoker.decide.fate import Fate, Judged, latest_stop_ms, victims
 from stoker.decide.holds import departing_nodes
-from stoker.decide.moves import Start, earliest
-from stoker.decide.place import Index
+from stoker.decide.moves import earliest
+from stoker.decide.place import Choice, Index, Tally
 from stoker.decide.slots import Standing, departing_pods, is_occupied
 from stoker.model.snapshot import ReplicaPhase
 
@@ -40,10 +40,12 @@ class Work:
     leaving: list[Judged] = field(default_factory=list)
     barred: dict[str, str] = field(default_factory=dict)
     own: set[str] = field(default_factory=set)
-    starts: list[Start] = field(default_factory=list)
+    starts: list[Choice] = field(default_factory=list)
     added: int = 0
     """Placeless starts."""
     going: list[Judged] = field(default_factory=list)
+    tallies: tuple[Tally, ...] = ()
+    """Who was turned away, before anything was placed here."""
     missing: int = 0
     """Replicas without a place, after start_missing."""
     waiting: int = 0
@@ -86,10 +88,8 @@ class Work:
             limit = 0
         elif any(j.outdated for j in (*self.moving, *self.forced)):
             limit = min(short, max(urgent, self._moves_allowed()))
-        replaced = [j.slot.placement.name for j in victims(self.forced)]
         for number in range(limit):
-            replaces = replaced[number] if number < len(replaced) else ""
-            if not self._start(urgent=number < urgent, replaces=replaces):
+            if not self._start(urgent=number < urgent):
                 self.missing = limit - number
                 break
 
@@ -158,17 +158,17 @@ class Work:
     # 6. Successors for replicas that must move, onto GPUs known to be free.
     def surge(self) -> None:
         """Start as many as the budget allows once nothing else is missing."""
-        movers = [j for j in victims(self._staying(self.moving)) if j.slot.live]
+        movers = live_count(self._staying(self.moving))
         complete = self.filled() >= self.want and not self.missing
         if self.blamed or not complete:
             return
         if self._homeless():
-            self.waiting = len(movers)
+            self.waiting = movers
             return
         room = self.want - live_count(self._staying(self.good)) - self.started()
-        for number in range(min(self._moves_allowed(), room, len(movers))):
-            if not self._start(urgent=False, replaces=movers[number].slot.placement.name):
-                self.waiting = len(movers)
+        for _ in range(min(self._moves_allowed(), room, movers)):
+            if not self._start(urgent=False):
+                self.waiting = movers
                 return
 
     # 7. With no GPU free: one leaves first, where the service survives it.
@@ -176,26 +176,31 @@ class Work:
         """Let one old replica go when that makes the place for its successor."""
         if not (self.missing or self.waiting) or self.blamed:
             return
-        if self.going or departing_nodes(self.case, self.index) or self._moves_allowed() <= 0:
+        if self._moves_allowed() <= 0 or departing_nodes(self.case, self.index):
             return
-        serving = ready_count(self.good) + ready_count(self.moving)
-        for j in victims(self.moving):
+        if any(self._frees_a_place(j) for j in self.going):
+            return
+        staying = self._staying(self.moving)
+        serving = ready_count(self._staying(self.good)) + ready_count(staying)
+        for j in victims(staying):
             left = serving - 1 if j.ready else serving
             if j.outdated and left >= self.floor and self._makes_room(j):
                 self.going.append(j)
                 self.making_room = True
                 return
 
-    def _start(self, *, urgent: bool, replaces: str) -> bool:
+    def _start(self, *, urgent: bool) -> bool:
         if self.placeless:
             self.added += 1
             return True
+        if not self.tallies:
+            self.tallies = self.index.rejections(self.case, self.barred, thorough=False)
         choice = self.index.pick(self.case, urgent=urgent, own=self.own, barred=self.barred)
         if choice is None:
             return False
         self.index.book(choice.node.name, self.case.need)
         self.own.add(choice.node.name)
-        self.starts.append(Start(choice, replaces))
+        self.starts.append(choice)
         return True
 
     def started(self) -> int:
@@ -242,9 +247,11 @@ class Work:
 
     def _makes_room(self, j: Judged) -> bool:
         """Whether a successor would fit where this replica is, were it gone."""
+        return j.slot.node not in self.barred and self._frees_a_place(j)
+
+    def _frees_a_place(self, j: Judged) -> bool:
         freed = j.slot.placement.requests or self.case.need.requests
-        usable = j.slot.node not in self.barred
-        return usable and self.index.would_fit(self.case, j.slot.node, freed)
+        return self.index.would_fit(self.case, j.slot.node, freed)
 
     def _bar_nodes(self) -> None:
         """Nodes whose Deployment of this rev is leaving, or where this rev is stuck."""

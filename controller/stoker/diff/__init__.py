@@ -2,6 +2,7 @@
 
 from stoker.diff.diff import diff
 from stoker.diff.memo import DiffMemo
+from stoker.diff.reasons import REASONS
 from stoker.diff.summary import Summary, summarise
 
-__all__ = ["DiffMemo", "Summary", "diff", "summarise"]
+__all__ = ["REASONS", "DiffMemo", "Summary", "diff", "summarise"]

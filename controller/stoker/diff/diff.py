@@ -27,7 +27,7 @@ from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects import names
 from stoker.objects.compare import compare, field_changes
 from stoker.objects.conflicts import adoption_required
-from stoker.objects.inventory import INTENT, Inventory
+from stoker.objects.inventory import Inventory
 from stoker.objects.kinds import apply_order
 from stoker.objects.owned import schema_of
 
@@ -58,17 +58,19 @@ def diff(
     units: dict[UnitRef, UnitChanges] = {}
     for found in sets:
         rendered = _rendered(found, ground, dry_run, plan)
+        gone = left.changes.get(found.unit, ())
         units[found.unit] = UnitChanges(
             unit=found.unit,
-            changes=(*rendered, *left.changes.get(found.unit, ())),
+            changes=(*rendered, *gone),
             retirements=found.retirements,
-            findings=(*found.findings, *_empty_render(found, left.hold, ground)),
+            findings=(*found.findings, *_empty_render(found, gone, ground)),
             complete=found.complete,
         )
     for unit, changes in left.changes.items():
         if unit not in units:
             units[unit] = UnitChanges(unit=unit, changes=changes)
-    memo.only(ground.claims)
+    if len(ground.sets) >= len(desired.units):
+        memo.only(ground.claims)
     return ChangeSet(
         units=tuple(units[unit] for unit in sorted(units)),
         prune_hold=left.hold,
@@ -105,7 +107,7 @@ def _change(
             return verified(change, None, dry_run, force=False) if ground.verify else change
         case Action.CHANGE if here.live is not None:
             scaler = ground.live.scaler(manifest.ref)
-            owner = ground.desired.unit(unit)
+            owner = ground.units.get(unit)
             return judge(manifest, here.live, owner, scaler, dry_run, verify=ground.verify)
         case Action.ERROR if here.live is not None:
             return _foreign(manifest, here.live, ground, dry_run.memo)
@@ -173,28 +175,28 @@ _TEMPLATE = ("f:spec", "f:template")
 _PLACEMENT = ("f:metadata", "f:labels", f"f:{names.PLACEMENT_LABEL}")
 
 
-def _empty_render(found: ManifestSet, hold: str, ground: Ground) -> tuple[Finding, ...]:
+def _empty_render(
+    found: ManifestSet, left: tuple[Change, ...], ground: Ground
+) -> tuple[Finding, ...]:
     """A render that shrank to nothing is an error: it is more often a mistake than a wish."""
-    if not found.complete or found.manifests or not hold:
+    held = sum(change.code == "prune-held" for change in left)
+    unit = ground.units.get(found.unit)
+    if unit is None or not found.complete or found.manifests or not held:
         return ()
-    if not ground.inventory.objects(found.unit):
-        return ()
-    unit = ground.desired.unit(found.unit)
-    if unit is None:
-        return ()
-    return (Finding(unit.location, "render-empty", hold, unit=str(found.unit)),)
+    message = f"renders nothing any more, and {held} of its objects stand; they are kept"
+    return (Finding(unit.location, "render-empty", message, unit=str(found.unit)),)
 
 
 def _proven(
     units: dict[UnitRef, UnitChanges], ground: Ground
 ) -> list[tuple[UnitRef, ObjectRef, str]]:
-    """Rendered objects of ours whose UID the inventory lacks or has differently."""
+    """Rendered objects of ours whose UID or version the inventory lacks or has differently."""
     found = []
     for unit, changes in units.items():
-        known = ground.inventory.objects(unit)
+        known = {ref: (ref.version, uid) for ref, uid in ground.inventory.objects(unit).items()}
         for change in changes.changes:
             if change.action not in {Action.UNCHANGED, Action.CHANGE} or not change.live_uid:
                 continue
-            if known.get(change.ref, INTENT) != change.live_uid:
+            if known.get(change.ref) != (change.ref.version, change.live_uid):
                 found.append((unit, change.ref, change.live_uid))
     return found

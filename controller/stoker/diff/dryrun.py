@@ -24,7 +24,7 @@ from stoker.objects.masks import masked_refusal
 from stoker.objects.owned import our_fields, owned, schema_of
 from stoker.objects.ssa_merge import same_value
 
-__all__ = ["DryRun", "Settled", "refusal_of"]
+__all__ = ["DryRun", "Settled", "refusal_of", "verified"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ class DryRun:
 def refusal_of(ref: ObjectRef, error: StokerError) -> Change:
     """An error answer as a Change: WAIT for what may pass, ERROR for what a person must mend."""
     status: ApiStatus | None = getattr(error, "status", None)
-    fields = [cause.field for cause in status.causes] if status is not None else []
+    causes = [(cause.field, cause.message) for cause in status.causes] if status else []
     reason = status.reason if status is not None else error.code
-    note = masked_refusal(ref.kind, reason, error.message, fields)
+    note = masked_refusal(ref.kind, reason, error.message, causes)
     if isinstance(error, Forbidden) and error.is_terminating_namespace:
         return Change(ref, Action.WAIT, code="namespace-terminating", note=note)
     if isinstance(error, Waiting | Retryable):
@@ -111,23 +111,27 @@ def _content(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def verified(change: Change, live: LiveObject | None, dry_run: DryRun, *, force: bool) -> Change:
-    """The same change after the API server was asked about it, or why it refuses.
+    """The same create or change after the API server was asked about it, or why it refuses.
 
     What stands in a namespace or kind that this fleet only brings cannot be asked about.
     """
-    if change.payload is None:
-        return change
+    assert change.payload is not None
     if live is None:
         refusal = dry_run.create(change.payload, change.ref)
         if refusal is None:
             return change
         if refusal.code in {"not-found", "kind-not-found"}:
             return replace(change, note="not verified: its namespace or kind comes first")
-        return replace(change, action=refusal.action, code=refusal.code, note=refusal.note)
+        return _refused(change, refusal)
     settled = dry_run.settle(change.payload, live, force=force)
     if settled.refusal is not None:
-        refused = settled.refusal
-        return replace(change, action=refused.action, code=refused.code, note=refused.note)
+        return _refused(change, settled.refusal)
     if settled.unchanged:
         return replace(change, action=Action.UNCHANGED, payload=None, fields=(), note="")
     return change
+
+
+def _refused(change: Change, refusal: Change) -> Change:
+    return replace(
+        change, action=refusal.action, code=refusal.code, note=refusal.note, payload=None
+    )

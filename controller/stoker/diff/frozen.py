@@ -60,9 +60,9 @@ def freeze(
     if not manifest.frozen_template or _rev(payload) != _rev(live.body) or not _rev(payload):
         return Frozen(payload)
     ours = our_fields(live.body, manager)
-    standing = owned(live.body, manager).get("spec", {}).get("template")
-    if not isinstance(standing, dict):
-        return Frozen(payload)
+    standing = (owned(live.body, manager).get("spec") or {}).get("template")
+    if not standing:
+        return Frozen(payload)  # none of it is ours yet
     rendered = _below_template(fieldset_from_manifest(payload, schema))
     here = _below_template(ours)
     missing = rendered.difference(here)
@@ -81,10 +81,8 @@ def _rev(body: dict[str, Any]) -> str:
 
 
 def _below_template(fields: FieldSet) -> FieldSet:
-    spec = fields.tree.get(_TEMPLATE[0], {})
-    if _TEMPLATE[1] not in spec:
-        return FieldSet()
-    return FieldSet({_TEMPLATE[0]: {_TEMPLATE[1]: spec[_TEMPLATE[1]]}})
+    template = fields.tree[_TEMPLATE[0]][_TEMPLATE[1]]
+    return FieldSet({_TEMPLATE[0]: {_TEMPLATE[1]: template}})
 
 
 def _is_new(path: tuple[str, ...], live: LiveObject, manager: str) -> bool:
@@ -100,13 +98,10 @@ def _with(
     """The live template with fields of the rendered one laid over it."""
     if not back:
         return standing
-    part = projected(payload, back, schema.root)["spec"]["template"]
-    spec = schema.root.member("spec")
-    kind = spec.member("template") if spec is not None else None
-    if kind is None:
-        return standing
-    merged = merge(standing, part, kind)
-    return merged if isinstance(merged, dict) else standing
+    part = projected(payload, back, schema.root)
+    laid: dict[str, Any] = merge({"spec": {"template": standing}}, part, schema.root)
+    template: dict[str, Any] = laid["spec"]["template"]
+    return template
 
 
 def _differing(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.model.fleet import Desired
+from stoker.model.fleet import Desired, Unit
 from stoker.model.live import LiveObject, LiveView
 from stoker.model.manifest import ManifestSet
 from stoker.model.ports import Cluster
@@ -33,6 +33,7 @@ class Ground:
     inventory: Inventory
     cluster: Cluster
     fleet_id: str
+    units: Mapping[UnitRef, Unit]
     sets: Mapping[UnitRef, ManifestSet]
     claims: Mapping[ObjectRef, tuple[UnitRef, ...]]
     listed: Mapping[ObjectRef, tuple[UnitRef, ...]]
@@ -62,15 +63,26 @@ class Ground:
         """Whether our manager has applied it: a mark alone can be typed by anybody."""
         return any(o.manager == self.manager and o.is_apply for o in owners(live.body))
 
+    def was_not_rendered(self, unit: UnitRef) -> bool:
+        """Whether what the unit wants is not known: broken, failed, or not in this pass."""
+        found = self.sets.get(unit)
+        if found is None:
+            return unit in self.units or unit in self.desired.broken
+        return not found.complete
+
+    def kept(self, unit: UnitRef) -> tuple[ObjectRef, ...]:
+        """Objects of the unit that stay although it does not render them."""
+        found = self.sets.get(unit)
+        return found.kept if found is not None else ()
+
     def still_claims(self, unit: UnitRef, ref: ObjectRef) -> str:
         """Why the unit may still want the object; empty when it certainly does not."""
         if unit in self.desired.broken:
             return f"{unit} could not be read"
-        found = self.sets.get(unit)
-        if found is None:
-            return "" if self.desired.unit_set_known else "not every file could be read"
-        if not found.complete:
+        if self.was_not_rendered(unit):
             return f"{unit} did not render"
+        if unit not in self.sets:
+            return "" if self.desired.unit_set_known else "not every file could be read"
         return f"{unit} renders it too" if unit in self.claims.get(ref, ()) else ""
 
 
@@ -102,6 +114,7 @@ def ground_of(
         inventory=inventory,
         cluster=cluster,
         fleet_id=fleet_id,
+        units={unit.ref: unit for unit in desired.units},
         sets={found.unit: found for found in sets},
         claims=claims,
         listed=inventory.owners(),

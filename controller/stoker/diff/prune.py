@@ -80,10 +80,9 @@ def _judge(
 ) -> Change | None:
     """None to forget the entry, UNCHANGED to leave it be without a word."""
     claims = ground.claims.get(ref, ())
-    if unit in claims or unit in ground.desired.broken:
+    if unit in claims:
         return Change(ref, _STAYS)
-    found = ground.sets.get(unit)
-    if found is not None and (not found.complete or ref in found.kept):
+    if ground.was_not_rendered(unit) or ref in ground.kept(unit):
         return Change(ref, _STAYS)
     if not ground.live.known(ref):
         return _keep(ref, "live-state-unknown", ground.live.why_unknown(ref))
@@ -146,7 +145,7 @@ def _by_policy(
     annotations = metadata.get("annotations") or {}
     if any(annotations.get(key) in values for key, values in _POLICIES.items()):
         return _keep(ref, "kept-by-policy", "kept by policy")
-    spec = found.spec if (found := ground.desired.unit(unit)) is not None else None
+    spec = ground.units[unit].spec if unit in ground.units else None
     placed = names.PLACEMENT_LABEL in (metadata.get("labels") or {})
     if isinstance(spec, ModelService) and ref.kind == "Deployment" and placed:
         return _keep(ref, "leaves-by-retirement", "a replica leaves by retirement, never by prune")
@@ -176,13 +175,9 @@ def _orphans(ground: Ground) -> list[tuple[UnitRef, Change]]:
     found = []
     for live in sorted(ground.live.owned(ground.fleet_id), key=lambda item: item.ref):
         unit = ground.marked_unit(live)
-        listed = ground.listed.get(live.ref, ())
-        if unit is None or unit in listed or live.ref in ground.claims:
+        if unit is None or live.ref in ground.listed or live.ref in ground.claims:
             continue
-        rendered = ground.sets.get(unit)
-        if unit in ground.desired.broken or (rendered is not None and not rendered.complete):
-            continue
-        if rendered is not None and live.ref in rendered.kept:
+        if ground.was_not_rendered(unit) or live.ref in ground.kept(unit):
             continue
         note = "bears our mark but is not in the inventory; deleted only by inventory proof"
         found.append((unit, _keep(live.ref, "orphan", note)))

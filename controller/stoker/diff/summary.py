@@ -137,10 +137,14 @@ def _moves(
     """GPUs that come, GPUs that go, and replicas that start cold."""
     added = removed = cold = 0
     for unit in changes.units:
-        leaving = {retirement.name: retirement.keep for retirement in unit.retirements}
+        leaving = {
+            ObjectRef("apps", "Deployment", unit.unit.namespace, r.name): r.keep
+            for r in unit.retirements
+        }
         for change in unit.changes:
             body = standing.get(change.ref)
             if change.action in {Action.CREATE, Action.CHANGE} and change.payload is not None:
+                leaving.pop(change.ref, None)
                 more = _replicas(change.payload) - (_replicas(body) if body is not None else 0)
                 if not _is_service(change.payload):
                     continue
@@ -150,8 +154,8 @@ def _moves(
                 cold += max(0, more) if _is_cold(placements.get(change.ref)) else 0
             elif change.action is Action.DELETE and body is not None:
                 removed += _gpus(body)
-        for name, keep in leaving.items():
-            body = standing.get(ObjectRef("apps", "Deployment", unit.unit.namespace, name))
+        for ref, keep in leaving.items():
+            body = standing.get(ref)
             if body is not None:
                 removed += max(0, _replicas(body) - keep) * _gpus_each(body)
     return added, removed, cold

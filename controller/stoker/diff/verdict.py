@@ -20,6 +20,7 @@ from stoker.model.live import LiveObject
 from stoker.model.manifest import Manifest
 from stoker.objects.canonical import with_plain_data
 from stoker.objects.compare import (
+    Comparison,
     Difference,
     compare,
     dotted,
@@ -44,6 +45,7 @@ class _Case:
     schema: ListSchema
     dry_run: DryRun
     payload: dict[str, Any]
+    found: Comparison
     taken: tuple[tuple[str, str], ...] = ()
     left: tuple[tuple[str, str], ...] = ()
     held_back: tuple[str, ...] = ()
@@ -111,13 +113,19 @@ def _case(
     frozen = freeze(manifest, payload, live, manager, schema)
     counted = arbitrate(frozen.payload, live, owner, manager, schema)
     alone = {path for path, _ in counted.left}
-    settlement = settle(counted.payload, live.body, manager, schema, left_alone=alone)
+    found = compare(counted.payload, live.body, schema)
+    settlement = settle(
+        counted.payload, live.body, manager, schema, left_alone=alone, written=found.written
+    )
+    if settlement.left:
+        found = compare(settlement.payload, live.body, schema)
     others = {(path, f"{name} owns it") for path, name in settlement.left if path not in alone}
     return _Case(
         live=live,
         schema=schema,
         dry_run=dry_run,
         payload=settlement.payload,
+        found=found,
         taken=settlement.taken,
         left=tuple(sorted({*counted.left, *others})),
         held_back=frozen.held_back,
@@ -127,7 +135,7 @@ def _case(
 
 
 def _judge(manifest: Manifest, case: _Case) -> Change:
-    found = compare(case.payload, case.live.body, case.schema)
+    found = case.found
     change = Change(
         ref=manifest.ref,
         action=Action.UNCHANGED,

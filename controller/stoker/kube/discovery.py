@@ -24,43 +24,46 @@ class Discovery:
     def __init__(self, read: Reader) -> None:
         self._read = read
         self._lock = threading.Lock()
-        self._preferred: dict[str, str] | None = None
+        self._versions: dict[str, tuple[str, ...]] | None = None
         self._kinds: dict[tuple[str, str], dict[str, ApiResource]] = {}
 
     def forget(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._preferred = None
+            self._versions = None
             self._kinds = {}
 
     def resource(self, group: str, kind: str, version: str = "") -> ApiResource:
-        """The served resource; without version the one the server prefers.
+        """The served resource; without version in the first version that has the kind.
 
-        Raises KindNotFound where group, version or kind are not served, and what the
-        reader raises when discovery can't be read (that is no proof of absence).
+        The server's preferred version is asked first. Raises KindNotFound where group,
+        version or kind are not served, and what the reader raises when discovery can't be
+        read (that is no proof of absence).
         """
-        version = version or ("v1" if not group else self._preferred_version(group, kind))
-        with self._lock:
-            known = self._kinds.get((group, version))
-        if known is None or kind not in known:
-            known = self._read_kinds(group, version, kind)
+        for candidate in (version,) if version else self._versions_of(group, kind):
             with self._lock:
-                self._kinds[group, version] = known
-        if kind not in known:
-            raise _kind_not_found(group, kind, version)
-        return known[kind]
+                known = self._kinds.get((group, candidate))
+            if known is None or kind not in known:
+                known = self._read_kinds(group, candidate, kind)
+                with self._lock:
+                    self._kinds[group, candidate] = known
+            if kind in known:
+                return known[kind]
+        raise _kind_not_found(group, kind, version)
 
-    def _preferred_version(self, group: str, kind: str) -> str:
+    def _versions_of(self, group: str, kind: str) -> tuple[str, ...]:
+        if not group:
+            return ("v1",)
         with self._lock:
-            preferred = self._preferred
-        if preferred is None or group not in preferred:
+            versions = self._versions
+        if versions is None or group not in versions:
             groups = self._read("/apis", "list of API groups").get("groups") or ()
-            preferred = {g["name"]: g["preferredVersion"]["version"] for g in groups}
+            versions = {entry["name"]: _preferred_first(entry) for entry in groups}
             with self._lock:
-                self._preferred = preferred
-        if group not in preferred:
+                self._versions = versions
+        if group not in versions:
             raise _kind_not_found(group, kind, "")
-        return preferred[group]
+        return versions[group]
 
     def _read_kinds(self, group: str, version: str, kind: str) -> dict[str, ApiResource]:
         path = f"/apis/{group}/{version}" if group else f"/api/{version}"
@@ -86,6 +89,12 @@ class Discovery:
             for entry in resources
             if "/" not in entry["name"]
         }
+
+
+def _preferred_first(group: dict[str, Any]) -> tuple[str, ...]:
+    preferred = str(group["preferredVersion"]["version"])
+    others = (str(entry["version"]) for entry in group.get("versions") or ())
+    return (preferred, *(version for version in others if version != preferred))
 
 
 def _kind_not_found(group: str, kind: str, version: str) -> Exception:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from stoker.kube.memory_quantity import canonical_quantity
 from stoker.objects.schema_table import DEDUCED, LIST, MAP, FieldType
 
-__all__ = ["DecodeError", "typed_copy", "unknown_fields"]
+__all__ = ["DecodeError", "stored_form", "typed_copy", "unknown_fields"]
 
 _GONE: Final = object()
 
@@ -24,6 +24,12 @@ class DecodeError(ValueError):
 def typed_copy(manifest: dict[str, Any], kind: FieldType) -> dict[str, Any]:
     """The manifest as Go types hold it; raises DecodeError where a type doesn't fit."""
     return _struct(manifest, kind, "")
+
+
+def stored_form(manifest: dict[str, Any], kind: FieldType) -> dict[str, Any]:
+    """The manifest as it is read back: empty lists that are always printed become null."""
+    empty = [key for key in kind.null_when_empty if manifest.get(key) == []]
+    return {**manifest, **dict.fromkeys(empty)} if empty else manifest
 
 
 def unknown_fields(value: Any, kind: FieldType, path: str = "") -> list[str]:
@@ -51,6 +57,9 @@ def _struct(value: dict[str, Any], kind: FieldType, path: str) -> dict[str, Any]
         member = fields.get(key)
         if member is None:
             changed = True
+            continue
+        if item == [] and key in kind.null_when_empty:
+            out[key] = item  # an empty list isn't null until it is stored
             continue
         copied = _field(item, member, key, path, kind.name)
         if copied is _GONE:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from stoker.kube.memory_call import Call
+from stoker.kube.memory_codec import stored_form
 from stoker.kube.memory_custom import custom_errors
 from stoker.kube.memory_entries import (
     MODIFIED_TEXT,
@@ -88,6 +89,7 @@ class Commits:
         metadata["creationTimestamp"] = self.now()
         new = {**new, "metadata": metadata}
         new = prepare_create(resource, new, self._allocator, self.now())
+        new = stored_form(new, resource.schema.root)
         errors = metadata_errors(resource, new)
         errors += self._own_errors(resource, new)
         name = metadata.get("name") or ""
@@ -140,6 +142,7 @@ class Commits:
         """Check and store a new state of an object."""
         resource, old = call.resource, live.manifest
         self._check_version(call, new, old)
+        new = stored_form(new, resource.schema.root)
         new = prepare_update(resource, new, old, call.subresource)
         new = {**new, "metadata": _kept_metadata(new["metadata"], old["metadata"])}
         errors = metadata_errors(resource, new) + metadata_update_errors(new, old)

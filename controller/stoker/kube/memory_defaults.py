@@ -77,6 +77,26 @@ def _daemon_set(spec: Json) -> Json:
     return fill(put(_templated(spec), "updateStrategy", strategy), revisionHistoryLimit=10)
 
 
+def _daemon_set_object(manifest: Json) -> Json:
+    manifest = put(manifest, "spec", _daemon_set(manifest.get("spec") or {}))
+    metadata = manifest.get("metadata") or {}
+    notes = metadata.get("annotations") or {}
+    key = "deprecated.daemonset.template.generation"
+    if key in notes:
+        return manifest
+    return {**manifest, "metadata": {**metadata, "annotations": {**notes, key: "1"}}}
+
+
+def _job_object(manifest: Json) -> Json:
+    """A Job without labels of its own takes its template's."""
+    manifest = put(manifest, "spec", _job(manifest.get("spec") or {}))
+    metadata = manifest.get("metadata") or {}
+    labels = (manifest["spec"]["template"].get("metadata") or {}).get("labels")
+    if metadata.get("labels") or not labels:
+        return manifest
+    return {**manifest, "metadata": {**metadata, "labels": labels}}
+
+
 def _job(spec: Json) -> Json:
     spec = _templated(spec)
     if "completions" not in spec and "parallelism" not in spec:
@@ -113,6 +133,8 @@ def _service(spec: Json) -> Json:
         spec = fill(spec, allocateLoadBalancerNodePorts=True)
     if spec["sessionAffinity"] == "ClientIP":
         spec = fill(spec, sessionAffinityConfig={"clientIP": {"timeoutSeconds": 10800}})
+    elif "sessionAffinityConfig" in spec:
+        spec = {key: value for key, value in spec.items() if key != "sessionAffinityConfig"}
     return spec if spec["type"] == "ExternalName" else fill(spec, internalTrafficPolicy="Cluster")
 
 
@@ -141,7 +163,7 @@ _CPU_80: Final = {
 def _autoscaler(spec: Json) -> Json:
     spec = fill(spec, minReplicas=1, metrics=[_CPU_80])
     behavior = spec.get("behavior")
-    if behavior:
+    if behavior is not None:
         up = fill(behavior.get("scaleUp") or {}, **_SCALE_UP)
         down = fill(behavior.get("scaleDown") or {}, **_SCALE_DOWN)
         spec = put(spec, "behavior", put(put(behavior, "scaleUp", up), "scaleDown", down))
@@ -149,7 +171,9 @@ def _autoscaler(spec: Json) -> Json:
 
 
 def _role_binding(manifest: Json) -> Json:
-    role = fill(manifest.get("roleRef") or {}, apiGroup=_RBAC)
+    role = manifest.get("roleRef") or {}
+    if not role.get("apiGroup"):
+        role = {**role, "apiGroup": _RBAC}
     return each(put(manifest, "roleRef", role), "subjects", _subject)
 
 
@@ -192,8 +216,8 @@ _BY_KIND: Final[dict[str, Callable[[Json], Json]]] = {
     "Deployment": _spec(_deployment),
     "ReplicaSet": _spec(lambda spec: fill(_templated(spec), replicas=1)),
     "StatefulSet": _spec(_stateful_set),
-    "DaemonSet": _spec(_daemon_set),
-    "Job": _spec(_job),
+    "DaemonSet": _daemon_set_object,
+    "Job": _job_object,
     "CronJob": _spec(_cron_job),
     "Pod": _spec(pod_defaults),
     "Service": _spec(_service),

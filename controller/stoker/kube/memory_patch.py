@@ -64,6 +64,8 @@ def _json_patch(live: Json, patch: Any) -> Json:
 
 
 _DIRECTIVES: Final = ("$patch", "$retainKeys")
+_ORDER: Final = "$setElementOrder/"
+_DELETIONS: Final = "$deleteFromPrimitiveList/"
 
 
 def _strategic(live: Any, patch: Any, kind: FieldType | None) -> Any:
@@ -79,53 +81,67 @@ def _strategic(live: Any, patch: Any, kind: FieldType | None) -> Any:
     retained = patch.get("$retainKeys")
     if retained is not None:
         out = {key: value for key, value in out.items() if key in retained}
-    deletions = "$deleteFromPrimitiveList/"
     for key, value in patch.items():
-        if key in _DIRECTIVES or key.startswith("$setElementOrder/"):
+        if key in _DIRECTIVES or key.startswith(_ORDER):
             continue
-        if key.startswith(deletions):
-            name = key[len(deletions) :]
+        if key.startswith(_DELETIONS):
+            name = key[len(_DELETIONS) :]
             out[name] = [item for item in out.get(name) or () if item not in value]
         elif value is None:
             out.pop(key, None)
+        elif kind is not None and key in kind.replaced:
+            out[key] = value
         else:
             member = kind.member(key) if kind is not None and kind.shape == MAP else None
-            out[key] = _strategic_value(out.get(key), value, member)
+            order = patch.get(_ORDER + key)
+            out[key] = _strategic_value(out.get(key), value, member, order)
     return out
 
 
-def _strategic_value(live: Any, value: Any, kind: FieldType | None) -> Any:
+def _strategic_value(live: Any, value: Any, kind: FieldType | None, order: Any) -> Any:
     if isinstance(value, dict):
         return _strategic(live, value, kind)
     if not isinstance(value, list) or kind is None or kind.shape != LIST:
         return value
     if kind.merge_key:
-        return _strategic_list(live or [], value, kind)
+        return _strategic_list(live or [], value, kind, order)
     if kind.is_set:
         held = live or []
-        return [*held, *(item for item in value if item not in held)]
+        both = [*held, *(item for item in value if item not in held)]
+        return _ordered({item: item for item in both}, order or value, held)
     return value
 
 
-def _strategic_list(live: list[Json], patch: list[Json], kind: FieldType) -> list[Json]:
-    """Patch items by merge key; new ones go first, as the server puts them."""
+def _strategic_list(live: list[Json], patch: list[Json], kind: FieldType, order: Any) -> list[Any]:
+    """Patch items by merge key."""
     if any(item.get("$patch") == "replace" for item in patch):
         return [item for item in patch if "$patch" not in item]
     key = kind.merge_key
-    out = list(live)
-    new: list[Json] = []
+    merged = {item.get(key): item for item in live}
     for item in patch:
         if key not in item:
             text = f"map: {item} does not contain declared merge key: {key}"
             raise StatusAnswer(500, "", text)
-        at = next((i for i, one in enumerate(out) if one.get(key) == item[key]), None)
+        name = item[key]
         if item.get("$patch") == "delete":
-            out = [one for one in out if one.get(key) != item[key]]
-        elif at is None:
-            new.append(_strategic({}, item, kind.element))
+            merged.pop(name, None)
         else:
-            out[at] = _strategic(out[at], item, kind.element)
-    return [*new, *out]
+            merged[name] = _strategic(merged.get(name, {}), item, kind.element)
+    wished = [item.get(key) for item in (order or patch)]
+    return _ordered(merged, wished, [item.get(key) for item in live])
+
+
+def _ordered(items: dict[Any, Any], wished: list[Any], live: list[Any]) -> list[Any]:
+    """Items of the patch in its order, the others in theirs, interleaved by the live order."""
+    place = {name: index for index, name in enumerate(live)}
+    right = [name for name in dict.fromkeys(wished) if name in items]
+    left = [name for name in items if name not in right]
+    out: list[Any] = []
+    while left and right:
+        one, two = place.get(left[0]), place.get(right[0])
+        first = one is not None and two is not None and one < two
+        out.append(items[(left if first else right).pop(0)])
+    return [*out, *(items[name] for name in (*left, *right))]
 
 
 class _Loader(yaml.SafeLoader):

@@ -272,16 +272,6 @@ def _pending(manifest: Json, allocator: Allocator, now: str) -> Json:
     return {**manifest, "status": {"phase": "Pending"}}
 
 
-def _daemon_set(manifest: Json, allocator: Allocator, now: str) -> Json:
-    del allocator, now
-    metadata = manifest["metadata"]
-    notes = {
-        **(metadata.get("annotations") or {}),
-        "deprecated.daemonset.template.generation": "1",
-    }
-    return {**manifest, "metadata": {**metadata, "annotations": notes}}
-
-
 def _crd(manifest: Json, allocator: Allocator, now: str) -> Json:
     del allocator, now
     stored = [v["name"] for v in manifest["spec"].get("versions") or () if v.get("storage")]
@@ -295,6 +285,5 @@ _CREATE: Final[dict[str, Callable[[Json, Allocator, str], Json]]] = {
     "Job": _job,
     "PersistentVolumeClaim": _pending,
     "PersistentVolume": _pending,
-    "DaemonSet": _daemon_set,
     "CustomResourceDefinition": _crd,
 }

@@ -13,7 +13,7 @@ from typing import Any, Final
 from stoker.kube.memory_call import APPLY_PATCH, Call
 from stoker.kube.memory_codec import DecodeError, typed_copy
 from stoker.kube.memory_commit import Commits
-from stoker.kube.memory_entries import conflict_answer, gvk_text, uid_text
+from stoker.kube.memory_entries import conflict_answer, entries_of, gvk_text, uid_text
 from stoker.kube.memory_errors import (
     StatusAnswer,
     bad_request,
@@ -25,6 +25,7 @@ from stoker.kube.memory_errors import (
 )
 from stoker.kube.memory_kinds import Resource
 from stoker.kube.memory_patch import apply_body, patched
+from stoker.kube.memory_prepare import decoded
 from stoker.kube.memory_store import Store, Stored
 from stoker.objects.fieldset_trees import Tree, difference
 from stoker.objects.schema_table import schema_for
@@ -35,13 +36,7 @@ from stoker.objects.ssa import (
     apply_manifest,
     track_update,
 )
-from stoker.objects.ssa_entries import (
-    UPDATE,
-    Entries,
-    Entry,
-    entries_from_managed_fields,
-    managed_fields_from_entries,
-)
+from stoker.objects.ssa_entries import APPLY, UPDATE, Entries, Entry, managed_fields_list
 
 __all__ = ["Scales"]
 
@@ -84,6 +79,8 @@ class Scales:
         self._check(call, live, new)
         replicas = new["spec"].get("replicas", 0)
         manifest = _with_replicas(live.manifest, _replicas_path(call.resource), replicas)
+        if call.resource.crd is not None:
+            manifest = decoded(call.resource, manifest, applied=True)
         metadata = {**manifest["metadata"], "managedFields": _entries_back(call, live, entries)}
         if not metadata["managedFields"]:
             del metadata["managedFields"]
@@ -250,7 +247,7 @@ def _holds(fields: Tree, path: tuple[str, ...]) -> bool:
 def _entries_in_scale(resource: Resource, manifest: Json) -> Entries:
     """The entries that own the replicas field, as entries of a Scale."""
     path = _replicas_path(resource)
-    entries = entries_from_managed_fields(manifest["metadata"].get("managedFields"))
+    entries = entries_of(manifest)
     return {
         owner: Entry(owner, _API, entry.time, _IN_SCALE)
         for owner, entry in entries.items()
@@ -259,25 +256,25 @@ def _entries_in_scale(resource: Resource, manifest: Json) -> Entries:
 
 
 def _entries_back(call: Call, live: Stored, scale: Entries) -> list[Json]:
-    """The object's entries: the replicas field is left to whom the Scale has it."""
+    """The object's entries: the replicas field is left to whom the Scale has it.
+
+    The server compares owners with the apiVersion in them, which for Updates differs between
+    object and Scale: an Update's replicas always move to an entry of their own, without a
+    time, even beside another entry of the same owner (seen 2026-11-29).
+    """
     path = _replicas_path(call.resource)
-    held = entries_from_managed_fields(live.manifest["metadata"].get("managedFields"))
-    after: Entries = {}
-    scale = dict(scale)
-    for owner, entry in held.items():
-        if not _holds(entry.fields, path):
-            after[owner] = entry
-        elif owner in scale:
-            after[owner] = entry
-            del scale[owner]
-        else:
-            left = difference(entry.fields, _tree(path))
-            if left:
-                after[owner] = entry.with_fields(left)
+    after: list[Entry] = []
+    for owner, entry in entries_of(live.manifest).items():
+        if not _holds(entry.fields, path) or (owner.operation == APPLY and owner in scale):
+            after.append(entry)
+            continue
+        left = difference(entry.fields, _tree(path))
+        if left:
+            after.append(entry.with_fields(left))
+    kept = {entry.owner for entry in after if _holds(entry.fields, path)}
     api_version = call.resource.api_version
     for owner, entry in scale.items():
-        if entry.fields:
+        if entry.fields and owner not in kept:
             own = replace(owner, api_version=api_version if owner.operation == UPDATE else "")
-            known = held.get(own)
-            after[own] = Entry(own, api_version, known.time if known else "", _tree(path))
-    return managed_fields_from_entries(after)
+            after.append(Entry(own, api_version, "", _tree(path)))
+    return managed_fields_list(after)

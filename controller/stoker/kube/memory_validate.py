@@ -83,7 +83,8 @@ def metadata_errors(resource: Resource, manifest: dict[str, Any]) -> list[FieldE
         errors.append(too_long("metadata.annotations", text))
     errors += _owner_errors(metadata.get("ownerReferences") or [])
     for index, finalizer in enumerate(metadata.get("finalizers") or []):
-        errors += _finalizer_errors(finalizer, f"metadata.finalizers[{index}]")
+        qualified = resource.crd is None
+        errors += _finalizer_errors(finalizer, f"metadata.finalizers[{index}]", qualified=qualified)
     return errors
 
 
@@ -154,9 +155,9 @@ def _owner_errors(owners: list[dict[str, Any]]) -> list[FieldError]:
     return errors
 
 
-def _finalizer_errors(name: str, path: str) -> list[FieldError]:
+def _finalizer_errors(name: str, path: str, *, qualified: bool) -> list[FieldError]:
     errors = _key_errors(name, path, shown=name)
-    if not errors and "/" not in name and name not in _STANDARD_FINALIZERS:
+    if qualified and not errors and "/" not in name and name not in _STANDARD_FINALIZERS:
         text = "name is neither a standard finalizer name nor is it fully qualified"
         errors.append(invalid_value(path, name, text))
     return errors

@@ -76,6 +76,13 @@ def _workload(kind: str) -> Callable[[Json], list[FieldError]]:
             errors.append(invalid_value("spec.template.metadata.labels", labels, text))
         if kind == "deployment":
             errors += _strategy(spec)
+        elif kind == "statefulset":
+            strategy = spec["updateStrategy"]
+            rolling = strategy.get("rollingUpdate")
+            if strategy["type"] != "RollingUpdate" and rolling is not None:
+                text = "only allowed for updateStrategy 'RollingUpdate'"
+                path = "spec.updateStrategy.rollingUpdate"
+                errors.append(invalid_value(path, rolling, text))
         return errors + template_errors(spec["template"], "spec.template", always=True)
 
     return check
@@ -136,10 +143,16 @@ def _service(manifest: Json) -> list[FieldError]:
         errors.append(required("spec.ports"))
     text = "must be between 1 and 65535, inclusive"
     seen: set[tuple[Any, Any]] = set()
+    names: set[Any] = set()
     for index, port in enumerate(ports):
         path = f"spec.ports[{index}]"
-        if not port.get("name") and len(ports) > 1:
+        name = port.get("name")
+        if not name and len(ports) > 1:
             errors.append(required(f"{path}.name"))
+        elif name and name in names:
+            text = f'Duplicate value: "{name}"'
+            errors.append(FieldError("FieldValueDuplicate", f"{path}.name", text))
+        names.add(name)
         for key in ("port", "targetPort"):
             if isinstance(port[key], int) and not 1 <= port[key] <= 65535:
                 errors.append(invalid_value(f"{path}.{key}", port[key], text))
@@ -148,6 +161,11 @@ def _service(manifest: Json) -> list[FieldError]:
             shown = json.dumps({"port": port["port"], "protocol": port["protocol"]})
             errors.append(FieldError("FieldValueDuplicate", path, f"Duplicate value: {shown}"))
         seen.add(number)
+    if spec.get("selector") and len(spec.get("ipFamilies") or ()) > 1:
+        text = "this cluster is not configured for dual-stack services"
+        errors.append(invalid_value("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), text))
+        text = "not configured on this cluster"
+        errors.append(invalid_value("spec.ipFamilies[1]", spec["ipFamilies"][1], text))
     return errors + label_errors(spec.get("selector"), "spec.selector")
 
 

@@ -71,7 +71,13 @@ def _container(container: Json, path: str, names: set[str], volumes: set[str]) -
     errors = _unique_name(container.get("name", ""), f"{path}.name", names)
     if not container.get("image"):
         errors.append(required(f"{path}.image"))
+    ports: set[str] = set()
     for index, port in enumerate(container.get("ports") or []):
+        name = port.get("name")
+        if name and name in ports:
+            at = f"{path}.ports[{index}].name"
+            errors.append(FieldError("FieldValueDuplicate", at, f'Duplicate value: "{name}"'))
+        ports.add(name)
         number = port.get("containerPort", 0)
         if not 1 <= number <= 65535:
             text = "must be between 1 and 65535, inclusive"

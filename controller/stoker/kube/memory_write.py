@@ -139,7 +139,9 @@ class Writes:
         base = bare(live.manifest) if live else {}
         entries = entries_of(live.manifest) if live else {}
         merged, entries = self._merged(call, base, entries, sent)
-        new = self._settled(call, sent, merged)
+        # Nothing merged: the stored object is in its final form already.
+        same = merged is base and resource.crd is None
+        new = merged if same else self._settled(call, sent, merged)
         new = with_entries(new, entries)
         if call.manager == "kubectl":
             new = _with_last_applied(new, sent)
@@ -158,8 +160,11 @@ class Writes:
         root = call.resource.schema.root
         reset = call.resource.resets(call.subresource)
         writer = self._writer(call)
+        empty = None if entries else empty_object(call.resource)
         try:
-            done = apply_manifest(base, entries, sent, root, writer, force=call.force, reset=reset)
+            done = apply_manifest(
+                base, entries, sent, root, writer, force=call.force, reset=reset, empty=empty
+            )
         except TypedPatchRefused as refused:
             what = _name_of(call, sent)
             text = f"failed to create typed patch object ({what}): {refused.message}"

@@ -34,6 +34,7 @@ class Work:
     publisher: Publisher
     mirrors: MirrorWriter
     last: Pass | None = None
+    _mirrors_pending: bool = False
 
     def run(self, request: PassRequest) -> PassVerdict:
         """Run one pass, hand on its report, and say when to run the next."""
@@ -52,7 +53,8 @@ class Work:
         if desired is None or report is None:
             return
         fleet = desired.fleet
-        self.mirrors.write(report)
+        if self.parts.identity.cluster_uid == fleet.cluster_uid:
+            self.mirrors.write(report)
         decision = None
         if done.plan is not None and done.snapshot is not None:
             decision = DecisionInputs(
@@ -79,6 +81,8 @@ class Work:
             return PassVerdict(failed=True)
         wishes = [w for w in (self._planned_ms(done), self._applied_ms(done)) if w is not None]
         wake_in = max(0.0, (min(wishes) - done.now_ms) / 1000) if wishes else None
+        if self._mirrors_pending:
+            wake_in = 0.0
         if self._unfinished(done):
             wake_in = RETRY_SECONDS if wake_in is None else min(wake_in, RETRY_SECONDS)
         return PassVerdict(failed=False, wake_in=wake_in)

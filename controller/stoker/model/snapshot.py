@@ -150,6 +150,9 @@ class LivePlacement:
     externally_scaled: str = ""
     requests: Resources | None = None
     """What one pod of its live template asks for; None when that was not read."""
+    unsettled: bool = False
+    """Its controller has not acted on the last write (status.observedGeneration behind), or
+    counts pods (status.replicas + status.terminatingReplicas) that are not in `pods` yet."""
 
     @property
     def ready(self) -> int:

@@ -42,6 +42,11 @@ _DEFAULTS: dict[tuple[str, str], Any] = {
 Only a short cut: what is not listed is settled by one dry run.
 """
 
+_TEXTS = frozenset("sS")
+"""Codes of maps from free keys to texts, into which the server fills nothing (a LimitRange's
+maps of quantities it does fill).
+"""
+
 _DROPPED_WHEN_EMPTY = frozenset("szyd")
 """Codes of scalars that the server leaves out when they are zero or empty."""
 
@@ -151,8 +156,9 @@ def _extra(key: str, item: Any, kind: FieldType) -> Sameness:
     """What a live field that was not sent means: a default, or something to be removed."""
     if (kind.name, key) in _DEFAULTS:
         return Sameness.SAME if _DEFAULTS[kind.name, key] == item else Sameness.UNSETTLED
-    free_keys = kind.element is not None and kind.element.shape in {SCALAR, MAP, LIST}
-    return Sameness.DIFFERENT if free_keys and key not in kind.fields else Sameness.UNSETTLED
+    if key in kind.fields or kind.element is None:
+        return Sameness.UNSETTLED
+    return Sameness.DIFFERENT if kind.element.code in _TEXTS else Sameness.UNSETTLED
 
 
 def _lists(sent: list[Any], live: list[Any], kind: FieldType) -> Sameness:

@@ -74,9 +74,11 @@ def settle(
     schema: ListSchema,
     *,
     left_alone: Collection[str] = (),
+    written: Tree | None = None,
 ) -> Settlement:
     """Divide the conflicts of an unforced apply between Git and the other owners.
 
+    `written` is what `compare` said a write would touch, where the caller has asked already.
     `left_alone` are paths (dotted) that facts gave to somebody else, whatever the table
     says. A person's tool, and our own name under another operation or subresource, lose
     the field to Git; so does whoever wrote spec.replicas through the scale subresource,
@@ -86,7 +88,9 @@ def settle(
     rivals = rivals_of(live, manager)
     taken: list[tuple[str, str]] = []
     left: list[tuple[str, str]] = []
-    for path, holders in _conflicts(payload, live, rivals, schema):
+    if written is None:
+        written = compare(payload, live, schema).written
+    for path, holders in _conflicts(written, rivals):
         text = dotted(path)
         keepers = [o for o in holders if not _gives_way(o, path, manager)]
         if value_at(live, path, schema.root) is None:
@@ -100,11 +104,8 @@ def settle(
     return Settlement(payload, tuple(sorted(taken)), tuple(sorted(left)))
 
 
-def _conflicts(
-    payload: dict[str, Any], live: dict[str, Any], rivals: Iterable[Owner], schema: ListSchema
-) -> list[tuple[tuple[str, ...], list[Owner]]]:
+def _conflicts(written: Tree, rivals: Iterable[Owner]) -> list[tuple[tuple[str, ...], list[Owner]]]:
     """Fields that a write would change and others own, each with its owners."""
-    written = compare(payload, live, schema).written
     found: dict[tuple[str, ...], list[Owner]] = {}
     for owner in rivals:
         common: Tree = intersection(owner.fields.tree, written)

@@ -39,9 +39,10 @@ def _map_tree(value: dict[str, Any], kind: FieldType) -> Tree:
             tree["f:" + key] = {}
             continue
         below = tree_from_value(item, member)
+        named = declared is not None or kind.assumed
         if below:
-            tree["f:" + key] = below if declared else {SELF: {}, **below}
-        elif _is_leaf(item, member, declared=declared is not None):
+            tree["f:" + key] = below if named else {SELF: {}, **below}
+        elif _is_leaf(item, member, declared=named):
             tree["f:" + key] = {}
     return tree
 
@@ -74,14 +75,15 @@ def _list_tree(value: list[Any], kind: FieldType) -> Tree:
 def whole_tree(value: Any, kind: FieldType) -> Tree:
     """Every path of a value, containers included: what appears when it is added whole."""
     kind = kind.resolved(value)
-    if kind.atomic or kind.shape == SCALAR or not value:
+    fits = isinstance(value, dict) if kind.shape == MAP else isinstance(value, list)
+    if kind.atomic or kind.shape == SCALAR or not value or not fits:
         return {}
     tree: Tree = {SELF: {}}
-    if kind.shape == MAP and isinstance(value, dict):
+    if isinstance(value, dict):
         for key, item in value.items():
             member = kind.fields.get(key) or kind.element
             tree["f:" + key] = {} if member is None else whole_tree(item, member)
-    elif kind.shape == LIST and isinstance(value, list):
+    else:
         assert kind.element is not None
         counts: dict[str, int] = {}
         for item in value:
@@ -150,13 +152,12 @@ def with_named_fields(tree: Tree, kind: FieldType) -> Tree:
         if element == SELF or not node:
             out[element] = node
             continue
-        member: FieldType | None = None
         named = False
         if element.startswith("f:"):
             declared = kind.fields.get(element[2:])
-            named = declared is not None
+            named = declared is not None or kind.assumed
             member = declared or kind.element
-        elif element.startswith("k:"):
+        else:
             member = kind.element
         below = node if member is None else with_named_fields(node, member.resolved({}))
         out[element] = {SELF: {}, **below} if named and not is_member(below) else below

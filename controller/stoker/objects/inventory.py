@@ -59,11 +59,15 @@ class Inventory:
         return ref in self.objects(unit)
 
     def union(self, additions: Iterable[tuple[UnitRef, ObjectRef, str]]) -> Inventory:
-        """Add names. A UID replaces an intent or another UID; an intent replaces nothing."""
+        """Add names. A UID replaces an intent or another UID; an intent replaces nothing.
+
+        With the UID comes the API version under which the object was last sent.
+        """
         entries = {unit: dict(objects) for unit, objects in self.entries.items()}
         for unit, ref, uid in additions:
             objects = entries.setdefault(unit, {})
             if uid or ref not in objects:
+                objects.pop(ref, None)  # an equal key of another API version would stay
                 objects[ref] = uid
         return replace(self, entries=entries)
 

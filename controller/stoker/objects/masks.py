@@ -136,13 +136,29 @@ def _masked_flag(match: re.Match[str]) -> str:
     return f"{match['flag']}{match['gap']}{HIDDEN}"
 
 
-def masked_refusal(kind: str, reason: str, message: str, fields: Sequence[str]) -> str:
+MAX_REFUSAL = 300
+"""Longer messages hold a whole pod spec before they come to the point."""
+_HEAD, _TAIL = 60, 160
+
+
+def masked_refusal(kind: str, reason: str, message: str, causes: Sequence[tuple[str, str]]) -> str:
     """What the API server said about a refused object, fit for print.
 
-    Its messages quote the values they refuse, so of a Secret only the reason and the
-    fields are told (reliability-security.md b, row 20).
+    `causes` are (field, message). Messages quote the values they refuse, so of a Secret only
+    the reason and the fields are told (reliability-security.md b, row 20), and a long quote
+    is cut in its middle: the point comes last.
     """
-    if kind != "Secret":
+    if kind == "Secret":
+        named = ", ".join(sorted({field for field, _ in causes if field}))
+        return f"{reason or 'refused'}: {named}" if named else (reason or "refused")
+    if len(message) <= MAX_REFUSAL:
         return masked_text(message)
-    named = ", ".join(sorted({field for field in fields if field}))
-    return f"{reason or 'refused'}: {named}" if named else (reason or "refused")
+    if not causes:
+        return _cut(masked_text(message))
+    return "; ".join(f"{field}: {_cut(masked_text(text))}" for field, text in causes)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_REFUSAL:
+        return text
+    return f"{text[:_HEAD]} … {text[-_TAIL:]}"

@@ -43,8 +43,10 @@ class FieldType:
     out when zero, `s` when empty (as Go prints them). `element` is the type of list items and
     of map values under undeclared keys; None refuses such keys. `keys` are the key fields of
     a keyed list, `is_set` a list of distinct scalars, `merge_key` what strategic merge uses.
+    `assumed` maps have undeclared keys that most likely are declared (the schema is unknown).
     `by_value` names struct fields that are printed even when absent, `required` the
-    declared-required ones, `null_when_empty` lists printed as null.
+    declared-required ones, `replaced` those that a strategic patch replaces whole,
+    `null_when_empty` lists printed as null.
     """
 
     shape: str
@@ -59,8 +61,10 @@ class FieldType:
     by_value: tuple[str, ...] = ()
     null_when_empty: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
     name: str = ""
     nullable: bool = False
+    assumed: bool = False
 
     def member(self, key: str) -> FieldType | None:
         """The type of a map's value under that key; None where it isn't declared."""
@@ -71,7 +75,7 @@ class FieldType:
         if self.shape != DEDUCED:
             return self
         if isinstance(value, dict) or value is None:
-            return _DEDUCED_MAPS[self.atomic]
+            return _ASSUMED_MAP if self.assumed else _DEDUCED_MAPS[self.atomic]
         if isinstance(value, list):
             return _ATOMIC_LIST
         return _UNTYPED_SCALAR
@@ -86,6 +90,7 @@ _DEDUCED_MAPS: Final = {
     False: FieldType(MAP, element=ANY),
     True: FieldType(MAP, atomic=True, element=ATOMIC_ANY),
 }
+_ASSUMED_MAP: Final = FieldType(MAP, element=FieldType(DEDUCED, assumed=True), assumed=True)
 _ATOMIC_LIST: Final = FieldType(LIST, atomic=True, element=ATOMIC_ANY)
 
 
@@ -108,8 +113,8 @@ class ListSchema:
 def schema_for(group: str, kind: str, version: str = "") -> ListSchema:
     """The schema of a kind; without version the one in the table.
 
-    Kinds not in the table: maps key by key, lists atomic, metadata as everywhere
-    (`exact=False`; `objects.ssa_structural.schema_from_crd` reads a CRD's own).
+    Kinds not in the table: maps key by key, lists atomic, metadata as everywhere, every key
+    declared (`exact=False`; `objects.ssa_structural.schema_from_crd` reads a CRD's own).
     """
     return _schema_for(group, kind, version)
 
@@ -125,7 +130,7 @@ def _schema_for(group: str, kind: str, version: str) -> ListSchema:
     if index is not None:
         root = table.types[index]
         return ListSchema(group, kind, root, resets_status="status" in root.fields)
-    return ListSchema(group, kind, object_type(FieldType(MAP, element=ANY)), exact=False)
+    return ListSchema(group, kind, object_type(_ASSUMED_MAP), exact=False)
 
 
 def known_kinds() -> tuple[tuple[str, str, str], ...]:
@@ -153,6 +158,7 @@ def object_type(base: FieldType) -> FieldType:
         by_value=("metadata",),
         required=base.required,
         name=base.name,
+        assumed=base.assumed,
     )
 
 
@@ -186,6 +192,7 @@ def _fill(target: FieldType, entry: dict[str, Any], types: list[FieldType]) -> N
     target.atomic = bool(entry.get("a"))
     target.null_when_empty = tuple(entry.get("e", ()))
     target.required = tuple(entry.get("r", ()))
+    target.replaced = tuple(entry.get("p", ()))
     target.fields = {name: _type(code, types) for name, code in entry["f"].items()}
     target.by_value = tuple(
         name for name, code in entry["f"].items() if isinstance(code, list) and code[0] == "v"

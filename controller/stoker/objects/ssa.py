@@ -108,11 +108,14 @@ def apply_manifest(
     *,
     force: bool = False,
     reset: Tree | None = None,
+    empty: dict[str, Any] | None = None,
 ) -> Applied:
     """Apply `sent` to `live` (an empty dict where there is none).
 
     `live` must not hold managedFields. `reset` are the fields that this endpoint never
-    records (`status` on the main resource). Raises TypedPatchRefused, then FieldConflicts.
+    records (`status` on the main resource). `empty` is what an object of the kind has before
+    anything is set; everything else in a `live` without entries belongs to before-first-apply.
+    Raises TypedPatchRefused, then FieldConflicts.
     """
     problems = typed_problems(sent, root)
     if problems:
@@ -120,16 +123,17 @@ def apply_manifest(
     owner = Owner(writer.manager, APPLY, "", writer.subresource)
     if not entries:
         first = replace(writer, manager=BEFORE_FIRST_APPLY)
-        entries = track_update({}, live, {}, root, first, reset=reset, creating=True)
+        entries = track_update(empty or {}, live, {}, root, first, reset=reset, creating=True)
     last = entries[owner].fields if owner in entries else {}
     sets = recursive_difference(tree_from_value(sent, root), reset or {})
     everyone = {**entries, owner: Entry(owner, writer.api_version, writer.time, sets)}
     merged = merge(live, sent, root)
     merged = _prune(merged, last, sets, everyone, root)
-    after, _ = _settle(live, merged, everyone, owner, root, force=force, reset=reset or {})
-    if owner in after:
-        own = difference(after[owner].fields, NEVER_OWNED.tree)
-        after = {**after, owner: after[owner].with_fields(own)}
+    after = everyone
+    if len(everyone) > 1:
+        after, _ = _settle(live, merged, everyone, owner, root, force=force, reset=reset or {})
+    own = difference(after[owner].fields, NEVER_OWNED.tree)
+    after = {**after, owner: after[owner].with_fields(own)}
     return Applied(merged, capped(_without_empty(after)))
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "capped",
     "entries_from_managed_fields",
     "managed_fields_from_entries",
+    "managed_fields_list",
 ]
 
 APPLY: Final = "Apply"
@@ -77,7 +78,7 @@ Entries = dict[Owner, Entry]
 
 
 def entries_from_managed_fields(managed: Iterable[dict[str, Any]] | None) -> Entries:
-    """Read a managedFields list; entries of one owner are joined."""
+    """Read a managedFields list; of several entries of one owner the last counts, as there."""
     entries: Entries = {}
     for raw in managed or ():
         operation = str(raw.get("operation", UPDATE))
@@ -89,17 +90,19 @@ def entries_from_managed_fields(managed: Iterable[dict[str, Any]] | None) -> Ent
             str(raw.get("subresource", "")),
         )
         fields = raw.get("fieldsV1") or {}
-        known = entries.get(owner)
-        if known is not None:
-            fields = union(known.fields, fields)
         entries[owner] = Entry(owner, api_version, str(raw.get("time") or ""), fields)
     return entries
 
 
 def managed_fields_from_entries(entries: Entries) -> list[dict[str, Any]]:
     """The managedFields list: Applies first, then by time, then by name."""
+    return managed_fields_list(entries.values())
+
+
+def managed_fields_list(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    """The same for entries of which several may have one owner."""
     ordered = sorted(
-        entries.values(),
+        entries,
         key=lambda e: (
             e.owner.operation,
             e.time,
@@ -145,11 +148,13 @@ def capped(entries: Entries) -> Entries:
             first[version] = entry
             continue
         bucket = Owner(BUCKET, UPDATE, version)
+        if entry.owner == bucket:
+            continue
         if bucket not in out:
             del out[first[version].owner]
             out[bucket] = Entry(bucket, version, entry.time, first[version].fields)
         fields = union(out[bucket].fields, entry.fields)
         out[bucket] = Entry(bucket, version, entry.time, fields)
-        out.pop(entry.owner, None)
+        del out[entry.owner]
         excess -= 1
     return out

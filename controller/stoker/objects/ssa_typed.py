@@ -11,7 +11,7 @@ from typing import Any
 
 from stoker.objects.fieldset import element_text
 from stoker.objects.fieldset_walk import KeyProblem, item_element
-from stoker.objects.schema_table import LIST, MAP, SCALAR, FieldType
+from stoker.objects.schema_table import MAP, SCALAR, FieldType
 
 __all__ = ["problem_text", "typed_problems"]
 
@@ -53,11 +53,10 @@ def _check(
                 return
             if item is not None:
                 _check(item, member, f"{path}.{key}", found, allow_duplicates=allow_duplicates)
-    elif kind.shape == LIST:
-        if not isinstance(value, list):
-            found.append(f"{path}: expected list, got &{{{_go(value)}}}")
-            return
+    elif isinstance(value, list):
         _check_list(value, kind, path, found, allow_duplicates=allow_duplicates)
+    else:
+        found.append(f"{path}: expected list, got &{{{_go(value)}}}")
 
 
 def _check_list(

@@ -184,7 +184,9 @@ class Pool:
                 self._bury(child, run)
         now = self._clock.monotonic()
         for child in [child for child in self._watched() if now > child.deadline]:
-            message = f"rendering took longer than {self._limits.wall_seconds:g} s"
+            limits = self._limits
+            seconds = limits.wall_seconds if child.started else limits.start_seconds
+            message = f"rendering took longer than {seconds:g} s"
             self._fail(child, run, "render-timeout", message)
 
     def _watched(self) -> list[Child]:

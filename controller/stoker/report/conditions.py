@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from stoker.errors import Finding
 from stoker.model.outcome import Condition, Health, Sync
 from stoker.model.times import rfc3339
 
@@ -19,6 +20,7 @@ __all__ = [
     "camel",
     "conditions_of",
     "is_retryable",
+    "sentence",
     "with_times",
 ]
 
@@ -87,6 +89,15 @@ def is_retryable(code: str) -> bool:
 def camel(code: str) -> str:
     """A kebab-case code as a condition's reason; a word that is one already stays."""
     return "".join(part[:1].upper() + part[1:] for part in code.split("-") if part)
+
+
+def sentence(finding: Finding) -> str:
+    """`file:line:column: field: what (hint)`: a condition's message; its reason is the code."""
+    parts = [str(finding.location)] if finding.location.path else []
+    if finding.field:
+        parts.append(finding.field)
+    hint = f" ({finding.hint})" if finding.hint else ""
+    return ": ".join([*parts, finding.message + hint])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stoker.errors import Finding
+from stoker.errors import Finding, Severity
 from stoker.model.change import Action
 from stoker.model.fleet import FleetMode
 from stoker.model.outcome import Condition, Health, Sync
 from stoker.objects.health import HealthVerdict, worst
-from stoker.report.conditions import Judgement, Reason, camel, is_retryable
+from stoker.report.conditions import Judgement, Reason, camel, is_retryable, sentence
 from stoker.report.inputs import ReportInputs, StatusWritten
 from stoker.report.unit_report import UnitReport
 
@@ -34,7 +34,7 @@ def judge_fleet(inputs: ReportInputs, units: Sequence[UnitReport]) -> Judgement:
     why, why_message = "", ""
     not_ready = [unit for unit in units if not unit.ready]
     if failure is not None and not passing:
-        why, why_message = camel(failure.code), failure.message
+        why, why_message = camel(failure.code), sentence(failure)
     elif hold:
         why, why_message = Reason.PRUNE_HELD, hold
     elif not_ready and not _all_unknown(not_ready):
@@ -48,9 +48,9 @@ def judge_fleet(inputs: ReportInputs, units: Sequence[UnitReport]) -> Judgement:
         health_reason=verdict.reason,
         health_message=verdict.message,
         stalled=camel(failure.code) if failure is not None and stalled else "",
-        stalled_message=failure.message if failure is not None and stalled else "",
+        stalled_message=sentence(failure) if failure is not None and stalled else "",
         retrying=Reason.RETRYING if failure is not None and not stalled else _retrying(units),
-        retrying_message=failure.message if failure is not None and not stalled else "",
+        retrying_message=sentence(failure) if failure is not None and not stalled else "",
         why_not_ready=why,
         why_not_ready_message=why_message,
         out_of_sync_message=_named([unit for unit in units if unit.sync is not Sync.SYNCED]),
@@ -88,9 +88,14 @@ def status_written(written: StatusWritten) -> Condition:
 
 
 def _failure(inputs: ReportInputs) -> Finding | None:
+    """What ended the pass, else the first error of the files that is no unit's own."""
     if inputs.failure is not None:
         return inputs.failure
-    return inputs.outcome.failure if inputs.outcome is not None else None
+    if inputs.outcome is not None and inputs.outcome.failure is not None:
+        return inputs.outcome.failure
+    of_files = inputs.desired.findings if inputs.desired is not None else ()
+    wrong = (f for f in (*of_files, *inputs.findings) if not f.unit)
+    return next((f for f in wrong if f.severity is Severity.ERROR), None)
 
 
 def _prune_hold(inputs: ReportInputs) -> str:

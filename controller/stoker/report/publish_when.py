@@ -35,11 +35,15 @@ class PublishState:
 
 
 def due_at(state: PublishState, flush_interval: float, heartbeat: float) -> float | None:
-    """When to commit, None = not before something changes. At or before now means now."""
+    """When to commit, None = not before something changes. At or before now means now.
+
+    After a failure it is tried again even where nothing is left to say: only a commit
+    shows that the branch takes them again.
+    """
     if not state.newer:
         return None
     last = state.committed_at
-    if state.offered != state.published:
+    if state.offered != state.published or state.retry_at is not None:
         spacing = URGENT_SPACING if state.urgent else flush_interval
         due = 0.0 if last is None else last + spacing
     else:

@@ -32,26 +32,37 @@ def trouble_lines(
 
 
 def _fleet(status: dict[str, Any], units: Mapping[str, UnitReport]) -> list[str]:
-    """Errors that belong to no unit, led by the condition Stalled or a held prune."""
+    """Errors that belong to no unit, led by the condition Stalled or a held prune.
+
+    What an error line says already is not said again by the condition.
+    """
+    known = {(e.code, e.path, e.line) for unit in units.values() for e in unit.errors}
+    errors = [
+        error
+        for entry in items(status, "errors")
+        if ((error := _error_line(entry)).code, error.path, error.line) not in known
+    ]
     lines = []
     for condition in items(status, "conditions"):
         stalled = text(condition, "type") == "Stalled" and text(condition, "status") == "True"
         held = text(condition, "type") == "Ready" and text(condition, "reason") == "PruneHeld"
         if stalled or held:
-            message = clean(text(condition, "message"))
-            lines.append(f"! fleet   {clean(text(condition, 'reason'))}   {message}".rstrip())
-    known = {(e.code, e.path, e.line) for unit in units.values() for e in unit.errors}
-    for entry in items(status, "errors"):
-        error = ErrorLine(
-            text(entry, "code"),
-            text(entry, "message"),
-            text(entry, "path"),
-            integer(entry, "line", 0),
-            integer(entry, "column", 0),
-        )
-        if (error.code, error.path, error.line) not in known:
-            lines.append(f"    {_error(error)}")
-    return lines
+            message = text(condition, "message")
+            if any(error.message in message for error in errors):
+                message = ""
+            reason = clean(text(condition, "reason"))
+            lines.append(f"! fleet   {reason}   {clean(message)}".rstrip())
+    return [*lines, *(f"    {_error(error)}" for error in errors)]
+
+
+def _error_line(entry: dict[str, Any]) -> ErrorLine:
+    return ErrorLine(
+        text(entry, "code"),
+        text(entry, "message"),
+        text(entry, "path"),
+        integer(entry, "line", 0),
+        integer(entry, "column", 0),
+    )
 
 
 def _entry(entry: dict[str, Any], unit: UnitReport | None, now_ms: int) -> list[str]:

@@ -15,7 +15,14 @@ from stoker.model.plan import ServiceDecision
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.snapshot import ServiceState
 from stoker.objects.health import ABSENT, HealthVerdict, worst
-from stoker.report.conditions import Judgement, Reason, camel, conditions_of, is_retryable
+from stoker.report.conditions import (
+    Judgement,
+    Reason,
+    camel,
+    conditions_of,
+    is_retryable,
+    sentence,
+)
 from stoker.report.inputs import ReportInputs
 from stoker.report.service_state import ServiceView, judge_service, service_report
 from stoker.report.unit_report import ErrorLine, ObjectLine, ServiceReport, UnitReport
@@ -53,8 +60,9 @@ def unit_report(facts: UnitFacts, inputs: ReportInputs) -> UnitReport:
     sync, sync_message = _sync(facts, inputs)
     service = _service(facts)
     verdict = _health(facts, inputs, service)
-    stalled = _first(facts, retryable=False)
-    retrying = _first(facts, retryable=True)
+    findings = _findings(facts)
+    stalled = _first(findings, retryable=False)
+    retrying = _first(findings, retryable=True)
     waiting = _waiting(facts)
     held = service is not None and sync is Sync.OUT_OF_SYNC and bool(service.holds)
     hold = service.holds[0] if service is not None and held else None
@@ -64,16 +72,16 @@ def unit_report(facts: UnitFacts, inputs: ReportInputs) -> UnitReport:
         health_reason=verdict.reason,
         health_message=verdict.message,
         stalled=camel(stalled.code) if stalled else "",
-        stalled_message=stalled.message if stalled else "",
+        stalled_message=sentence(stalled) if stalled else "",
         retrying=Reason.RETRYING if retrying else Reason.WAITING if waiting else "",
-        retrying_message=retrying.message if retrying else waiting,
+        retrying_message=sentence(retrying) if retrying else waiting,
         why_not_ready=hold.reason if hold else "",
         why_not_ready_message=hold.message if hold else "",
         out_of_sync_message=sync_message,
         writes=writes,
     )
     notes = _notes(facts)
-    errors = error_lines(facts.findings)
+    errors = error_lines(findings)
     changes = facts.changes.changes if facts.changes is not None else ()
     rendered = [c for c in changes if c.action not in {Action.DELETE, Action.KEEP}]
     before = facts.previous
@@ -122,22 +130,31 @@ def _location(facts: UnitFacts) -> SourceLocation:
     return SourceLocation(before.path, before.line) if before else SourceLocation()
 
 
-def _first(facts: UnitFacts, *, retryable: bool) -> Finding | None:
-    """The first error of that sort, among findings and objects that failed."""
-    for finding in facts.findings:
-        if finding.severity is Severity.ERROR and is_retryable(finding.code) is retryable:
-            return finding
+def _findings(facts: UnitFacts) -> tuple[Finding, ...]:
+    """Findings of the stages, and one for each object that failed or must not be written."""
+    found = list(facts.findings)
+    changes = facts.changes.changes if facts.changes is not None else ()
+    places = {c.ref: c.manifest.source for c in changes if c.manifest is not None}
+
+    def add(ref: ObjectRef, code: str, message: str) -> None:
+        place = places.get(ref)
+        where = place if place is not None and place.line else _location(facts)
+        text = message if str(ref) in message else f"{ref}: {message}"
+        found.append(Finding(where, code, text))
+
     for result in facts.results.values():
-        if result.result is Result.FAILED and is_retryable(result.code) is retryable:
-            message = f"{result.ref}: {result.message}"
-            return Finding(_location(facts), result.code or "apply-failed", message)
-    if retryable or facts.changes is None:
-        return None
-    for change in facts.changes.changes:
+        if result.result is Result.FAILED:
+            add(result.ref, result.code or "apply-failed", result.message)
+    for change in changes:
         if change.action is Action.ERROR and change.ref not in facts.results:
-            message = f"{change.ref}: {change.note}"
-            return Finding(_location(facts), change.code or "apply-refused", message)
-    return None
+            add(change.ref, change.code or "apply-refused", change.note)
+    return tuple(found)
+
+
+def _first(findings: tuple[Finding, ...], *, retryable: bool) -> Finding | None:
+    """The first error of that sort."""
+    errors = (finding for finding in findings if finding.severity is Severity.ERROR)
+    return next((error for error in errors if is_retryable(error.code) is retryable), None)
 
 
 def _waiting(facts: UnitFacts) -> str:

@@ -27,6 +27,8 @@ from stoker.sim.engine_profile import (
 
 __all__ = ["Engine", "EngineFaults", "EngineProfile", "MetricsFault", "SleepLevel"]
 
+_WRITE_SECONDS = 1.0
+
 
 class Engine:
     """One engine. `start` it, ask it over HTTP, `shutdown` or `crash` it; single use.
@@ -158,14 +160,15 @@ class Engine:
         0 aborts what is in flight. More refuses new requests with 503 and finishes old ones;
         what is left after that time is aborted.
         """
-        deadline = self._clock.monotonic() + timeout_seconds
         with self._changed:
             self._draining = True
-            while timeout_seconds > 0 and self._tickets and not self.stopped:
-                left = deadline - self._clock.monotonic()
-                if left <= 0:
-                    break
-                self._changed.wait(min(left, 0.5))
+        if timeout_seconds > 0:
+            self._wait_answered(timeout_seconds)
+        with self._changed:
+            for ticket in tuple(self._tickets.values()):
+                self._abort(ticket)
+        # What is finished but not yet written still goes out.
+        self._wait_answered(_WRITE_SECONDS)
         self._stop()
 
     def begin_shutdown(self, timeout_seconds: float = 0.0) -> None:
@@ -189,6 +192,16 @@ class Engine:
     def wait_stopped(self, timeout_seconds: float) -> bool:
         """Wait until it is down; False when it isn't after that time."""
         return self._stopped.wait(timeout_seconds)
+
+    def _wait_answered(self, seconds: float) -> None:
+        """Return when no request is in flight and every answer is written, or time is up."""
+        deadline = self._clock.monotonic() + seconds
+        with self._changed:
+            while (self._tickets or self._server.answering) and not self.stopped:
+                left = deadline - self._clock.monotonic()
+                if left <= 0:
+                    return
+                self._changed.wait(min(left, 0.02))
 
     def _stop(self) -> None:
         with self._changed:

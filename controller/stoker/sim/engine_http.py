@@ -88,6 +88,11 @@ class EngineServer:
         """The port that was asked for, or the one the system gave for 0."""
         return int(self._http.server_address[1])
 
+    @property
+    def answering(self) -> bool:
+        """Whether a POST has been read and its answer not yet written."""
+        return self._http.posts > 0
+
     def start(self) -> None:
         """Begin to answer."""
         self._thread.start()
@@ -109,6 +114,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
+        self.posts = 0
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -123,6 +129,16 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: clients that go away are part of the play."""
+
+    @contextlib.contextmanager
+    def one_post(self) -> Iterator[None]:
+        with self._lock:
+            self.posts += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.posts -= 1
 
     def break_connections(self) -> None:
         with self._lock:
@@ -170,9 +186,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self._error(404, f"no such path: {path}")
 
     def do_POST(self) -> None:  # noqa: N802
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with self.server.one_post():
+            self._post(body)
+
+    def _post(self, body: bytes) -> None:
         engine = self._engine
         url = urlsplit(self.path)
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         match url.path:
             case _ if not engine.loaded:
                 self._error(503, "the engine is loading")

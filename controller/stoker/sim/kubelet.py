@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from stoker.errors import Retryable, StokerError, Waiting
+from stoker.errors import Retryable, Waiting
 from stoker.kube.errors import Forbidden
 from stoker.kube.transport import Transport
 from stoker.model.ports import Clock, Cluster
@@ -103,7 +103,7 @@ class Kubelet:
         while not stop.is_set():
             try:
                 self.step(self._clock.now_ms())
-            except StokerError:
+            except (Retryable, Waiting):
                 self._clock.wait(1.0)
             self._clock.wait(period_seconds)
         self.stop()

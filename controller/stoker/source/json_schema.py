@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from stoker.source.durations import DURATION_PATTERN, duration_text
 from stoker.source.schema_bundle import BundleFile
 from stoker.source.schema_fleet import FleetFile
 from stoker.source.schema_service import ModelServiceFile
@@ -75,6 +76,8 @@ def _rewritten(value: Any) -> Any:
         if not (key == "title" and isinstance(item, str))
         and not (key == "default" and item is None)
     }
+    if "default" in made:
+        made["default"] = _written(made)
     reference = made.get("$ref")
     if isinstance(reference, str):
         made["$ref"] = reference.replace("#/$defs/", "#/definitions/")
@@ -86,3 +89,14 @@ def _rewritten(value: Any) -> Any:
     if "$ref" in made and len(made) > 1:
         made["allOf"] = [{"$ref": made.pop("$ref")}]
     return made
+
+
+def _written(field: dict[str, Any]) -> Any:
+    """A default as people write it: durations and percentages are kept as numbers inside."""
+    default = field["default"]
+    if field.get("pattern") == DURATION_PATTERN and isinstance(default, int):
+        return duration_text(default)
+    if isinstance(default, list | tuple) and len(default) == 2:
+        count, percent = default
+        return count if percent is None else f"{percent}%"
+    return default

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from random import Random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from stoker.model.history import History
 from stoker.model.plan import Plan, RetireStage, ServiceDecision
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ReplicaPhase
-from unit.decide.world import World, some_nodes
+from unit.decide.world import LaggingWorld, World, some_nodes
 
 NAMES = ("alpha", "beta", "gamma")
 REVS = ("aaaaaaaa", "bbbbbbbb", "cccccccc")
@@ -23,9 +24,7 @@ DRAIN = Drain(endpoint_sync_ms=15_000, max_ms=60_000, shutdown_ms=30_000)
 QUIET_PASSES = 14
 MOST_PASSES = 400
 
-slow = settings(
-    max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=False
-)
+slow = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass
@@ -78,11 +77,13 @@ worlds = st.tuples(
 )
 
 
-def _build(free, specs):
-    fleet = Fleet(dict(zip(NAMES, specs, strict=False)), dict.fromkeys(NAMES, REVS[0]))
+def _fleet(specs: list[ModelService]) -> Fleet:
+    return Fleet(dict(zip(NAMES, specs, strict=False)), dict.fromkeys(NAMES, REVS[0]))
+
+
+def _requests(fleet: Fleet):
     gpus = {name: spec.gpu_count for name, spec in fleet.services.items()}
-    world = World(some_nodes(*free), lambda ref: some_resources(gpus[ref.name]))
-    return world, fleet
+    return lambda ref: some_resources(gpus[ref.name])
 
 
 def _happen(world: World, fleet: Fleet, event) -> None:
@@ -110,9 +111,19 @@ def _happen(world: World, fleet: Fleet, event) -> None:
                 pods[number % len(pods)].phase = ReplicaPhase.TERMINATING
         case ("bad", rev, bad):
             (world.bad_revs.add if bad else world.bad_revs.discard)(rev)
-        case ("wait", passes, _):
-            for _ in range(passes):
-                _pass(world, fleet)
+
+
+def _live(world: World, fleet: Fleet, happenings, step) -> None:
+    """Let things happen, with one step after each and more where it says to wait."""
+    for event in happenings:
+        _happen(world, fleet, event)
+        for _ in range(event[1] + 1 if event[0] == "wait" else 1):
+            step(world, fleet)
+
+
+def _plain_pass(world: World, fleet: Fleet) -> None:
+    world.act(fleet.decide(world))
+    world.tick()
 
 
 def _pass(world: World, fleet: Fleet) -> bool:
@@ -122,16 +133,25 @@ def _pass(world: World, fleet: Fleet) -> bool:
     changed = world.act(plan)
     for decision in plan.decisions:
         _check_floor(world, decision, before[decision.ref])
+        _check_restored(world, decision)
         _check_budget(world, fleet, decision)
     _check_still(world, fleet)
     world.tick()
     return changed
 
 
+def _noticed(world: World) -> set[str]:
+    return {node.name for node in world.nodes.values() if node.notice is not None}
+
+
 def _check_floor(world: World, decision: ServiceDecision, before: int) -> None:
-    after = world.ready(decision.ref)
-    late = any(node.notice is not None for node in world.nodes.values())
-    assert after >= min(before, decision.floor) or late, decision
+    """No voluntary step takes a service below its floor, and none kills a serving pod."""
+    late = sum(
+        1
+        for pod in world.pods(decision.ref)
+        if pod.node in _noticed(world) and pod.drain_since_ms == world.now_ms
+    )
+    assert world.ready(decision.ref) + late >= min(before, decision.floor), decision
     for retirement in decision.retirements:
         if retirement.stage is RetireStage.SCALE_TO_ZERO:
             live = world.deployments[retirement.name]
@@ -139,9 +159,29 @@ def _check_floor(world: World, decision: ServiceDecision, before: int) -> None:
             assert len(serving) <= retirement.keep, "a serving pod would be killed undrained"
 
 
+def _check_restored(world: World, decision: ServiceDecision) -> None:
+    """What a service lacks is on its way, or a hold says why not, or a move is under way."""
+    coming = sum(
+        d.replicas - sum(1 for p in d.active() if p.phase is ReplicaPhase.STUCK or not p.traffic)
+        for d in world.deployments.values()
+        if d.ref == decision.ref
+    )
+    assert coming >= decision.floor or decision.holds or decision.retirements, decision
+    codes = {hold.code for hold in decision.holds}
+    if codes == {"HeldNoCapacity"} and not any(not p.node for p in world.pods(decision.ref)):
+        stuck = {p.node for p in world.pods(decision.ref) if p.phase is ReplicaPhase.STUCK}
+        occupied = {d.node for d in world.deployments.values() if d.ref == decision.ref}
+        for node in world.nodes.values():
+            usable = not node.cordoned and node.notice is None
+            fits = node.allocatable.holds(world.asked(node.name).plus(world.requests(decision.ref)))
+            if usable and fits and node.name not in stuck | occupied:
+                waiting = any(not p.node for d in world.deployments.values() for p in d.active())
+                assert waiting, f"held although {node.name} has room"
+
+
 def _check_budget(world: World, fleet: Fleet, decision: ServiceDecision) -> None:
     """No voluntary departure begins beyond maxConcurrentMoves; at zero wanted all may go."""
-    noticed = {node.name for node in world.nodes.values() if node.notice is not None}
+    noticed = _noticed(world)
     leaving = [p for p in world.pods(decision.ref) if not p.traffic and p.node not in noticed]
     begun = [p for p in leaving if p.drain_since_ms == world.now_ms]
     if begun and decision.replicas:
@@ -169,31 +209,93 @@ def _settle(world: World, fleet: Fleet) -> Plan:
     raise AssertionError("does not come to rest")
 
 
-def _free(world: World, node, requests) -> bool:
-    asked = node.used.plus(world._bound(node.name)).plus(requests)
-    return node.allocatable.holds(asked)
-
-
 @slow
 @given(worlds)
 def test_every_world_comes_to_rest_with_what_it_can_hold(scene):
-    """Budgets, floors and capacity are checked in every pass on the way (see _pass)."""
+    """Capacity, budgets and floors are checked in every pass on the way (see _pass)."""
     free, specs, happenings = scene
-    world, fleet = _build(free, specs)
+    fleet = _fleet(specs)
+    world = World(some_nodes(*free), _requests(fleet))
 
-    for event in happenings:
-        _happen(world, fleet, event)
-        _pass(world, fleet)
+    _live(world, fleet, happenings, _pass)
     plan = _settle(world, fleet)
 
     for decision in plan.decisions:
         rev = fleet.revs[decision.ref.name]
         whole = world.ready(decision.ref, rev) == decision.replicas == world.ready(decision.ref)
-        codes = {hold.code for hold in decision.holds}
-        assert whole or codes, decision
-        if codes == {"HeldNoCapacity"}:
-            requests = world.requests(decision.ref)
-            usable = [n for n in world.nodes.values() if not n.cordoned and n.notice is None]
-            stuck = {p.node for p in world.pods(decision.ref) if p.phase is ReplicaPhase.STUCK}
-            open_nodes = [n for n in usable if n.name not in stuck and _free(world, n, requests)]
-            assert not open_nodes, "held although a node has room"
+        assert whole or decision.holds, decision
+
+
+@slow
+@given(worlds, st.integers(0, 2**32))
+def test_no_gpu_is_booked_twice_when_watch_events_come_late_and_out_of_order(scene, seed):
+    """World.act checks it against the true cluster; decide sees an older, mixed one.
+
+    Pods that others kill ask for a GPU twice for a while whatever decide does: left out.
+    """
+    free, specs, happenings = scene
+    fleet = _fleet(specs)
+    world = LaggingWorld(some_nodes(*free), Random(seed), requests=_requests(fleet))
+
+    mild = [event for event in happenings if event[0] != "kill"]
+    _live(world, fleet, [*mild, ("wait", 25, None)], _plain_pass)
+
+
+@slow
+@given(worlds, st.randoms(use_true_random=False))
+def test_the_plan_depends_on_facts_not_on_their_order(scene, shuffler):
+    free, specs, happenings = scene
+    fleet = _fleet(specs)
+    world = World(some_nodes(*free), _requests(fleet))
+    _live(world, fleet, happenings, _plain_pass)
+    desired, shapes, snapshot = fleet.desired(), fleet.shapes(), world.snapshot()
+
+    plan = decide(desired, shapes, snapshot, fleet.history, world.now_ms)
+    shuffled = decide(
+        replace(desired, units=_mixed(desired.units, shuffler)),
+        _mixed(shapes, shuffler),
+        replace(
+            snapshot,
+            nodes=_mixed(snapshot.nodes, shuffler),
+            services=_mixed(
+                (
+                    replace(
+                        state,
+                        placements=_mixed(
+                            (
+                                replace(live, pods=_mixed(live.pods, shuffler))
+                                for live in state.placements
+                            ),
+                            shuffler,
+                        ),
+                    )
+                    for state in snapshot.services
+                ),
+                shuffler,
+            ),
+        ),
+        History(_mixed(fleet.history.entries, shuffler)),
+        world.now_ms,
+    )
+
+    assert plan == shuffled
+
+
+@slow
+@given(worlds)
+def test_history_changes_no_decision_about_a_count_that_git_names(scene):
+    free, specs, happenings = scene
+    fleet = _fleet(specs)
+    world = World(some_nodes(*free), _requests(fleet))
+    _live(world, fleet, happenings, _plain_pass)
+
+    with_history = fleet.decide(world)
+    fleet.history = History()
+
+    assert with_history.decisions == fleet.decide(world).decisions
+
+
+def _mixed(items, shuffler) -> tuple:
+    mixed = list(items)
+    shuffler.shuffle(mixed)
+    return tuple(mixed)

@@ -26,6 +26,8 @@ from stoker.model.refs import ObjectRef, SourceRevision, UnitRef, ref_from_manif
 from stoker.objects import names
 
 FLEET_ID = "f1"
+NO_CLUSTER: Any = None
+"""For tests in which nothing may be asked."""
 US = names.manager_of(FLEET_ID)
 A = UnitRef("Bundle", "llm", "a")
 B = UnitRef("Bundle", "llm", "b")
@@ -93,7 +95,9 @@ def placement(
     body["metadata"]["annotations"] = {names.REV: rev, names.NODE: node}
     body["spec"]["selector"] = {"matchLabels": label}
     template_labels = body["spec"]["template"]["metadata"]["labels"]
-    template_labels.update({**label, names.SERVICE_LABEL: "qwen", names.TRAFFIC_LABEL: "true"})
+    template_labels.update(
+        {**label, "app": "qwen", names.SERVICE_LABEL: "qwen", names.TRAFFIC_LABEL: "true"}
+    )
     return body
 
 

@@ -2,7 +2,7 @@
 
 import copy
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes_live import FakeLive, applied_by, updated_by
@@ -11,7 +11,16 @@ from stoker.model.change import Action, Impact
 from stoker.objects import names
 from stoker.objects.inventory import Inventory
 from stoker.objects.owned import our_fields
-from unit.diff.diff_builders import FLEET_ID, QWEN, US, desired, marked, placement, rendered
+from unit.diff.diff_builders import (
+    FLEET_ID,
+    NO_CLUSTER,
+    QWEN,
+    US,
+    desired,
+    marked,
+    placement,
+    rendered,
+)
 from unit.objects.manifest_strategies import containers, labels
 
 TEMPLATE = "spec.template"
@@ -23,7 +32,7 @@ def judged(body, live):
         (rendered(QWEN, body),),
         FakeLive().put(live),
         Inventory(FLEET_ID, "prod"),
-        None,
+        NO_CLUSTER,
         FLEET_ID,
         DiffMemo(),
     )
@@ -167,6 +176,7 @@ def test_an_object_that_we_never_applied_is_not_frozen():
     assert change.held_back == ()
 
 
+@settings(deadline=None)
 @given(containers, labels, labels)
 def test_while_rev_stands_no_label_or_annotation_reaches_a_pod(items, before, after):
     """Property: history, labels and annotations never change a running template."""
@@ -183,6 +193,7 @@ def test_while_rev_stands_no_label_or_annotation_reaches_a_pod(items, before, af
     assert bool(change.held_back) == (before != after)
 
 
+@settings(deadline=None)
 @given(containers, st.data())
 def test_a_frozen_payload_changes_neither_template_nor_ownership(items, data):
     one, two = placement(), placement(replicas=5)

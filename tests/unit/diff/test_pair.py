@@ -13,6 +13,7 @@ from stoker.model.refs import ref_from_manifest
 from stoker.objects.inventory import Inventory
 from unit.diff.diff_builders import (
     FLEET_ID,
+    NO_CLUSTER,
     QWEN,
     US,
     A,
@@ -228,9 +229,10 @@ def test_an_object_does_not_move_while_its_unit_may_still_want_it():
     failed = changes_of([broken_render(A), *sets], live)
     unread = changes_of(sets, live, fleet=desired(B, broken=(A,)))
     hidden = changes_of(sets, live, fleet=desired(B, unit_set_known=False))
+    partial = changes_of(sets, live, fleet=desired(A, B))
     gone = changes_of(sets, live)
 
-    for found in (failed, unread, hidden):
+    for found in (failed, unread, hidden, partial):
         assert found[B, "ConfigMap"].code == "claimed-by-other-unit"
     assert gone[B, "ConfigMap"].action is Action.CHANGE
 
@@ -288,7 +290,7 @@ def test_changes_come_in_apply_order_and_keep_the_render_findings():
         (broken_render(B), rendered(A, *bodies)),
         FakeLive(),
         EMPTY,
-        None,
+        NO_CLUSTER,
         FLEET_ID,
         DiffMemo(),
     )
@@ -308,7 +310,7 @@ def test_uids_that_the_inventory_lacks_are_handed_to_apply():
         (rendered(A, config()),),
         FakeLive().put(live),
         EMPTY,
-        None,
+        NO_CLUSTER,
         FLEET_ID,
         DiffMemo(),
     )
@@ -318,10 +320,21 @@ def test_uids_that_the_inventory_lacks_are_handed_to_apply():
         (rendered(A, config()),),
         FakeLive().put(live),
         known,
-        None,
+        NO_CLUSTER,
         FLEET_ID,
         DiffMemo(),
     )
 
-    assert found.proven == ((A, ref, live["metadata"]["uid"]),)
+    older = EMPTY.union([(A, replace(ref, version="v0"), live["metadata"]["uid"])])
+    moved = diff(
+        desired(A),
+        (rendered(A, config()),),
+        FakeLive().put(live),
+        older,
+        NO_CLUSTER,
+        FLEET_ID,
+        DiffMemo(),
+    )
+
+    assert found.proven == moved.proven == ((A, ref, live["metadata"]["uid"]),)
     assert again.proven == ()

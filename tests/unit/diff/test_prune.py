@@ -1,7 +1,7 @@
 """What left Git: nothing is deleted without proof, on partial truth, or over the cap."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes_live import FakeLive, applied_by, updated_by
@@ -13,6 +13,7 @@ from stoker.model.refs import UnitRef, ref_from_manifest
 from stoker.objects.inventory import INTENT, Inventory
 from unit.diff.diff_builders import (
     FLEET_ID,
+    NO_CLUSTER,
     QWEN,
     US,
     A,
@@ -52,7 +53,7 @@ def run(sets, fleet, pairs, *, live=None, inventory=None):
         tuple(sets),
         view,
         listing(*pairs) if inventory is None else inventory,
-        None,
+        NO_CLUSTER,
         FLEET_ID,
         DiffMemo(),
     )
@@ -444,6 +445,17 @@ def test_a_hold_is_not_announced_where_nothing_would_go():
     assert run([broken_render(A)], desired(A), []).prune_hold == ""
 
 
+def test_units_that_were_not_asked_for_are_left_out_of_a_partial_pass():
+    """A notice pass renders some units only: the others are neither judged nor told of."""
+    other = applied(B, config("x"))
+    found = run([rendered(A, config())], desired(A, B), [(B, other)])
+    lost = run([rendered(A, config())], desired(A, B), [(B, other)], inventory=EMPTY)
+
+    assert left(found) == left(lost) == {}
+    assert found.prune_hold == ""
+    assert [u.unit for u in found.units] == [A]
+
+
 def test_units_of_broken_files_keep_their_objects():
     found = run([rendered(A, config())], desired(A, broken=(B,)), [(B, applied(B, GONE))])
 
@@ -564,6 +576,7 @@ units = st.sampled_from([A, B, C])
 history = st.dictionaries(units, st.sets(st.sampled_from("uvwxyz"), max_size=4), max_size=3)
 
 
+@settings(deadline=None)
 @given(history, history, st.booleans())
 def test_preview_deletes_exactly_what_left_git_and_is_proven(before, after, foreign):
     """reliability-security.md P5 and P6: whatever the history, only proven objects go."""

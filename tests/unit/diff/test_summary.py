@@ -18,6 +18,7 @@ from stoker.model.refs import ObjectRef, ref_from_manifest
 from stoker.objects.inventory import Inventory
 from unit.diff.diff_builders import (
     FLEET_ID,
+    NO_CLUSTER,
     QWEN,
     US,
     A,
@@ -56,7 +57,9 @@ def summary(live, *bodies, plan=None, kept=(), retirements=()):
     found = rendered(
         QWEN, *bodies, kept=tuple(ref_from_manifest(b) for b in kept), retirements=retirements
     )
-    changes = diff(desired(QWEN), (found,), view, inventory, None, FLEET_ID, DiffMemo(), plan=plan)
+    changes = diff(
+        desired(QWEN), (found,), view, inventory, NO_CLUSTER, FLEET_ID, DiffMemo(), plan=plan
+    )
     return summarise(changes, plan, view, FLEET_ID)
 
 
@@ -153,7 +156,7 @@ def test_workloads_of_bundles_count_no_gpus():
         (rendered(A, deployment()),),
         view,
         Inventory(FLEET_ID, "prod"),
-        None,
+        NO_CLUSTER,
         FLEET_ID,
         DiffMemo(),
     )

@@ -2,9 +2,10 @@
 
 import copy
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from fakes_live import FakeLive, applied_by, updated_by
 from stoker.diff import DiffMemo, diff
@@ -30,6 +31,7 @@ from unit.diff.diff_builders import (
     placement,
     rendered,
     secret,
+    service,
     unit_of,
 )
 from unit.objects.manifest_strategies import deployments
@@ -42,8 +44,8 @@ class DryRuns:
     """Answers dry runs as scripted; everything else fails the test."""
 
     answer: object = None
-    asked: list = field(default_factory=list)
-    bodies: dict = field(default_factory=dict)
+    asked: list[Any] = field(default_factory=list)
+    bodies: dict[Any, Any] = field(default_factory=dict)
 
     def server(self):
         return ServerInfo("v1.37.2", "c1")
@@ -70,7 +72,7 @@ def judged(unit, body, live=None, *, cluster=None, fakes=None, spec=None, memo=N
         (rendered(unit, body),),
         view,
         EMPTY,
-        cluster or DryRuns(),
+        cast("Any", cluster or DryRuns()),
         FLEET_ID,
         memo or DiffMemo(),
         **options,
@@ -102,6 +104,7 @@ def test_an_unchanged_object_is_synced_without_a_request():
     assert cluster.asked == []
 
 
+@settings(deadline=None)
 @given(deployments(), deployments())
 def test_nothing_printed_means_synced_and_the_reverse(before, wanted):
     """One function feeds command line, comment and status."""
@@ -113,6 +116,7 @@ def test_nothing_printed_means_synced_and_the_reverse(before, wanted):
     assert (change.action is Action.CHANGE) == (change.payload is not None)
 
 
+@settings(deadline=None)
 @given(deployments(), deployments(), deployments())
 def test_after_what_diff_sends_nothing_is_left_to_send(before, theirs, wanted):
     """A fixed point: one apply of the payload, then in sync, whoever else owns fields."""
@@ -341,6 +345,14 @@ def test_external_scaling_keeps_the_live_count():
     )
 
 
+def test_a_scheduled_service_with_a_count_in_git_is_gits():
+    """Mode Scheduler, replicas in Git, no autoscaler: a bare scale is drift."""
+    live = scaled(applied_by(US, marked(QWEN, placement(replicas=1))), 5, manager="kubectl")
+    spec = service(placement_mode=PlacementMode.SCHEDULER)
+
+    assert fields(judged(QWEN, placement(replicas=1), live, spec=spec)) == [("spec.replicas", 5, 1)]
+
+
 # ------------------------------------------------------------------------ dry run
 
 
@@ -558,6 +570,14 @@ def test_verdicts_are_remembered_while_nothing_moves():
     assert judged(A, config(data={"a": "3"}), live, memo=memo).fields != first.fields
     memo.forget()
     assert judged(A, config(data={"a": "2"}), live, memo=memo).fields is not first.fields
+
+
+def test_a_partial_pass_keeps_what_is_known_of_other_units():
+    memo = DiffMemo()
+    judged(A, config("one"), applied_by(US, marked(A, config("one"))), memo=memo)
+    diff(desired(A, QWEN), (), FakeLive(), EMPTY, cast("Any", DryRuns()), FLEET_ID, memo)
+
+    assert [ref.name for ref in memo.verdicts] == ["one"]
 
 
 def test_the_memo_keeps_only_what_is_rendered_and_is_bounded():

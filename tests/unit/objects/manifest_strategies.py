@@ -1,13 +1,14 @@
 """Deployments as hypothesis draws them: small alphabets, so that two of them often meet."""
 
 import copy
+from typing import Any
 
 from hypothesis import strategies as st
 
 texts = st.text("abc", min_size=1, max_size=2)
 labels = st.dictionaries(texts, st.sampled_from(["1", "2"]), max_size=2)
 
-BASE = {
+BASE: dict[str, Any] = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
     "metadata": {"name": "d", "namespace": "llm"},

@@ -11,7 +11,9 @@ SAME, UNSETTLED, DIFFERENT = Sameness.SAME, Sameness.UNSETTLED, Sameness.DIFFERE
 def kind_at(path, group="apps", kind="Deployment"):
     found = schema_for(group, kind).root
     for key in path.split("."):
-        found = found.element if key == "[]" else found.member(key)
+        below = found.element if key == "[]" else found.member(key)
+        assert below is not None
+        found = below
     return found
 
 
@@ -157,3 +159,14 @@ def test_texts_of_a_secret_are_sent_as_data():
 )
 def test_everything_else_is_left_for_the_server_to_judge(manifest):
     assert with_plain_data(manifest) is manifest
+
+
+def test_quantities_of_free_names_may_be_filled_in():
+    """The server completes the maps of a LimitRange."""
+    limits = kind_at("spec.limits", "", "LimitRange")
+    sent = [{"type": "Container", "max": {"cpu": "1"}}]
+    live = [{"type": "Container", "max": {"cpu": "1"}, "default": {"cpu": "1"}}]
+    more = [{"type": "Container", "max": {"cpu": "1", "memory": "1Gi"}}]
+
+    assert sameness(sent, live, limits) is UNSETTLED
+    assert sameness(sent, more, limits) is UNSETTLED

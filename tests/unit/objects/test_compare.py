@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from fakes_live import applied_by, updated_by
 from stoker.objects.compare import (
@@ -47,12 +47,14 @@ def is_synced(sent, live):
     )
 
 
+@settings(deadline=None)
 @given(deployments())
 def test_nothing_differs_right_after_an_apply(manifest):
     """reliability-security.md A1: the diff after an apply is empty."""
     assert is_synced(manifest, applied_by(US, manifest))
 
 
+@settings(deadline=None)
 @given(deployments(), deployments(), deployments())
 def test_nothing_printed_means_an_apply_changes_nothing_and_the_reverse(mine, theirs, wanted):
     """Whoever wrote before: in sync exactly when sending it would be a no-op."""
@@ -85,6 +87,7 @@ def _without_empty(value):
     return [_without_empty(item) for item in value] if isinstance(value, list) else value
 
 
+@settings(deadline=None)
 @given(deployments(), deployments())
 def test_what_a_write_touches_holds_every_conflict(mine, wanted):
     """Conflicts are foreseen from values and entries, never from the causes of a 409."""

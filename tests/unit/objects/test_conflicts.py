@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from fakes_live import applied_by, updated_by
 from stoker.model.refs import ref_from_manifest
@@ -171,6 +171,7 @@ def test_an_object_without_entries_gives_everything_back():
     assert found.taken == (("data.a", "before-first-apply"),)
 
 
+@settings(deadline=None)
 @given(deployments(), deployments())
 def test_what_is_left_after_settling_does_not_conflict(theirs, mine):
     """One forced request is enough where people typed, none where others own."""
@@ -185,6 +186,7 @@ def test_what_is_left_after_settling_does_not_conflict(theirs, mine):
     }
 
 
+@settings(deadline=None)
 @given(deployments(), deployments())
 def test_what_a_person_typed_is_exactly_what_is_forced(theirs, mine):
     live = applied_by("kubectl", theirs)
@@ -199,6 +201,7 @@ def test_what_a_person_typed_is_exactly_what_is_forced(theirs, mine):
     assert found.payload == mine
 
 
+@settings(deadline=None)
 @given(deployments())
 def test_dropping_a_field_leaves_all_others(manifest):
     schema = schema_of(manifest)

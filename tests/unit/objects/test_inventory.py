@@ -1,7 +1,7 @@
 """Laws of the inventory as data, and of its shards."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker.model.refs import ObjectRef, UnitRef
@@ -46,6 +46,7 @@ def flat(inventory):
     )
 
 
+@settings(deadline=None)
 @given(entries)
 def test_union_lists_every_name_that_was_added(added):
     """The union is written before anything is made, so that nothing is ever lost."""
@@ -54,6 +55,7 @@ def test_union_lists_every_name_that_was_added(added):
     assert {(unit, ref) for unit, ref, _ in added} == {(u, r) for u, r, _ in flat(found)}
 
 
+@settings(deadline=None)
 @given(entries, entries)
 def test_union_never_drops_a_name_or_a_uid(first, second):
     before = EMPTY.union(first)
@@ -63,6 +65,7 @@ def test_union_never_drops_a_name_or_a_uid(first, second):
     assert all(after.objects(u)[r] for u, r, uid in flat(before) if uid)
 
 
+@settings(deadline=None)
 @given(entries)
 def test_union_is_idempotent(added):
     once = EMPTY.union(added)
@@ -71,6 +74,7 @@ def test_union_is_idempotent(added):
     assert not once.adds_names(once)
 
 
+@settings(deadline=None)
 @given(entries, entries)
 def test_shrinking_takes_exactly_what_it_names(added, removed):
     before = EMPTY.union(added)
@@ -80,11 +84,13 @@ def test_shrinking_takes_exactly_what_it_names(added, removed):
     assert [entry for entry in flat(before) if entry[:2] not in gone] == flat(after)
 
 
+@settings(deadline=None)
 @given(entries)
 def test_removing_what_was_added_gives_the_empty_inventory(added):
     assert EMPTY.union(added).without((u, r) for u, r, _ in added) == EMPTY
 
 
+@settings(deadline=None)
 @given(entries, st.randoms(use_true_random=False))
 def test_shards_give_the_same_bytes_in_any_order_and_come_back(added, random):
     found = flat(EMPTY.union(added))
@@ -105,6 +111,15 @@ def test_intent_does_not_replace_a_uid_and_a_uid_replaces_an_intent():
     assert known.objects(A)[config("x")] == "u1"
     assert known.union([(A, config("x"), INTENT)]).objects(A)[config("x")] == "u1"
     assert known.union([(A, config("x"), "u2")]).objects(A)[config("x")] == "u2"
+
+
+def test_a_uid_brings_the_version_it_was_sent_under():
+    """The version is what a later delete is addressed to; equal names differ in nothing else."""
+    old = ObjectRef("autoscaling", "HorizontalPodAutoscaler", "llm", "x", "v1")
+    new = ObjectRef("autoscaling", "HorizontalPodAutoscaler", "llm", "x", "v2")
+    found = EMPTY.union([(A, old, "u1")]).union([(A, new, "u1")])
+
+    assert [ref.version for ref in found.objects(A)] == ["v2"]
 
 
 def test_two_units_list_an_object_while_it_moves():

@@ -116,10 +116,23 @@ def test_refusals_of_secrets_tell_only_reason_and_fields():
     """The API server quotes the value it refuses (GHSA-274v-mgcv-cm8j)."""
     message = f'Secret "s" is invalid: data[x]: Invalid value: "{CANARY}"'
 
-    assert masked_refusal("Secret", "Invalid", message, ["data[x]"]) == "Invalid: data[x]"
+    assert masked_refusal("Secret", "Invalid", message, [("data[x]", CANARY)]) == "Invalid: data[x]"
     assert masked_refusal("Secret", "", message, []) == "refused"
     assert masked_refusal("Deployment", "Invalid", "spec.x: wrong", []) == "spec.x: wrong"
     assert CANARY not in masked_refusal("Deployment", "", f"got --api-key={CANARY}", [])
+
+
+def test_long_refusals_keep_their_point():
+    """An immutable template is quoted whole before the words that matter."""
+    quote = "Invalid value: " + "{" * 2_000 + ": field is immutable"
+
+    told = masked_refusal("Job", "Invalid", f"Job is invalid: {quote}", [("spec.template", quote)])
+    assert told.startswith("spec.template: Invalid value")
+    assert told.endswith("field is immutable")
+    assert len(told) < 300
+    assert masked_refusal("Job", "", quote, []).endswith("field is immutable")
+    short = masked_refusal("Job", "", "x" * 301, [("a", "wrong"), ("b", "bad")])
+    assert short == "a: wrong; b: bad"
 
 
 def test_words_that_only_look_alike_are_no_secrets():

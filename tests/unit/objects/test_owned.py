@@ -2,7 +2,7 @@
 
 import copy
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from fakes_live import applied_by, updated_by
 from stoker.objects.fieldset import FieldSet, fieldset_from_manifest
@@ -50,6 +50,7 @@ def config(data, **metadata):
     }
 
 
+@settings(deadline=None)
 @given(deployments())
 def test_what_we_own_is_what_we_sent(manifest):
     """Nothing else touched the object: the projection has exactly the fields of our entry."""
@@ -60,6 +61,7 @@ def test_what_we_own_is_what_we_sent(manifest):
     assert fieldset_from_manifest(manifest, schema) == our_fields(live, US)
 
 
+@settings(deadline=None)
 @given(deployments(), deployments())
 def test_sending_the_projection_again_changes_nothing(mine, theirs):
     """The frozen template must not restart a pod, nor take or give up a field."""
@@ -73,6 +75,7 @@ def test_sending_the_projection_again_changes_nothing(mine, theirs):
     assert before == after
 
 
+@settings(deadline=None)
 @given(deployments(), deployments())
 def test_the_projection_is_idempotent_and_leaves_live_alone(mine, theirs):
     live = applied_by("other", theirs, applied_by(US, mine), force=True)

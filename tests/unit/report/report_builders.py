@@ -20,7 +20,7 @@ from stoker.model.fleet import (
 )
 from stoker.model.live import LiveObject
 from stoker.model.outcome import ObjectOutcome, PassOutcome, Result, UnitOutcome
-from stoker.model.plan import CountReason, Placement, Plan, ServiceDecision
+from stoker.model.plan import CountReason, Hold, Placement, Plan, ServiceDecision
 from stoker.model.refs import ObjectRef, SourceRevision, UnitRef
 from stoker.model.shape import Resources
 from stoker.model.snapshot import LivePlacement, Node, Replica, ReplicaPhase, ServiceState, Snapshot
@@ -223,3 +223,54 @@ def next_pass(report_inputs: ReportInputs, memory: Any, *, after_ms: int = 10_00
     """The pass after one: later, with its memory, and what changed since."""
     later = report_inputs.now_ms + after_ms
     return replace(report_inputs, now_ms=later, previous=memory, **changes)
+
+
+HELD = Hold("held-no-capacity", "no node has a free GPU", "first free GPU on l4-od")
+
+
+def said(result, kind, ref=None):
+    """Status and reason of a condition of the fleet or of a unit."""
+    if ref is None:
+        conditions = result.conditions
+    else:
+        conditions = result.memory.units[ref].conditions
+    condition = next(c for c in conditions if c.type == kind)
+    return condition.status, condition.reason
+
+
+def counts(result, ref=QWEN):
+    service_report = result.memory.units[ref].service
+    assert service_report is not None
+    return service_report.counts
+
+
+def message(result, kind, ref=QWEN):
+    condition = result.memory.units[ref].condition(kind)
+    assert condition is not None
+    return condition.message
+
+
+def words(result, ref=QWEN):
+    return result.memory.units[ref].sync, result.memory.units[ref].health
+
+
+def status(result):
+    return result.documents[0].data
+
+
+def three_of_four(**changes):
+    return inputs(
+        snapshot=snapshot(ready_on(QWEN, 3)),
+        plan=plan(decision(ready=3, holds=(HELD,))),
+        **changes,
+    )
+
+
+def bundle_pass(*changes, live=None, **settings):
+    return inputs(
+        desired=desired(bundle()),
+        plan=plan(),
+        changes=change_set(changes_of(GATEWAY, *changes)),
+        live=live or Live(live_object("gateway")),
+        **settings,
+    )

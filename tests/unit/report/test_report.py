@@ -3,13 +3,9 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from stoker.errors import Severity
 from stoker.model.change import Action, Change
-from stoker.model.fleet import FleetMode
-from stoker.model.outcome import Health, ObjectOutcome, PassOutcome, Result, Sync, UnitOutcome
-from stoker.model.plan import Hold, Readiness, Retirement, RetireStage, WarmthClass
+from stoker.model.outcome import Health, ObjectOutcome, Result, Sync, UnitOutcome
 from stoker.model.refs import UnitRef
-from stoker.model.snapshot import Notice, ReplicaPhase, ServiceState
 from stoker.report.inputs import EventType, StatusWritten
 from stoker.report.plain_yaml import dump
 from stoker.report.previous import PreviousStatus, previous_from_files
@@ -17,82 +13,35 @@ from stoker.report.report import decision_digest, report
 from unit.report.report_builders import (
     COMMIT,
     GATEWAY,
+    HELD,
     LATER_COMMIT,
     NOW,
     QWEN,
     Live,
     bundle,
+    bundle_pass,
     change_set,
     changes_of,
+    counts,
     decision,
     desired,
-    failed,
     finding,
-    fleet,
     inputs,
     live_object,
     next_pass,
     node,
     object_ref,
     outcome,
-    placed,
     plan,
     ready_on,
     revision,
+    said,
     service,
     snapshot,
-    state,
+    status,
+    three_of_four,
+    words,
 )
-
-HELD = Hold("held-no-capacity", "no node has a free GPU", "first free GPU on l4-od")
-
-
-def said(result, kind, ref=None):
-    """Status and reason of a condition of the fleet or of a unit."""
-    if ref is None:
-        conditions = result.conditions
-    else:
-        conditions = result.memory.units[ref].conditions
-    condition = next(c for c in conditions if c.type == kind)
-    return condition.status, condition.reason
-
-
-def counts(result, ref=QWEN):
-    service_report = result.memory.units[ref].service
-    assert service_report is not None
-    return service_report.counts
-
-
-def message(result, kind, ref=QWEN):
-    condition = result.memory.units[ref].condition(kind)
-    assert condition is not None
-    return condition.message
-
-
-def words(result, ref=QWEN):
-    return result.memory.units[ref].sync, result.memory.units[ref].health
-
-
-def status(result):
-    return result.documents[0].data
-
-
-def three_of_four(**changes):
-    return inputs(
-        snapshot=snapshot(ready_on(QWEN, 3)),
-        plan=plan(decision(ready=3, holds=(HELD,))),
-        **changes,
-    )
-
-
-def bundle_pass(*changes, live=None, **settings):
-    return inputs(
-        desired=desired(bundle()),
-        plan=plan(),
-        changes=change_set(changes_of(GATEWAY, *changes)),
-        live=live or Live(live_object("gateway")),
-        **settings,
-    )
 
 
 def test_a_fleet_that_stands_is_ready():
@@ -338,392 +287,6 @@ def test_an_unreachable_cluster_makes_health_unknown_never_zero():
     assert "Unknown" == said(result, "Ready", QWEN)[0]
     assert 4 == counts(result).ready
     assert 1 == result.memory.units[QWEN].objects
-
-
-def test_pods_that_cannot_be_listed_leave_the_counts_as_they_were():
-    first = report(inputs())
-    blind = snapshot(unknown=(("pods/llm", "forbidden"),))
-
-    result = report(next_pass(inputs(), first.memory, snapshot=blind, plan=plan(decision(ready=0))))
-
-    assert Health.UNKNOWN is words(result)[1]
-    assert 4 == counts(result).ready
-    assert "pods/llm: forbidden" in message(result, "Healthy")
-
-
-@pytest.mark.parametrize(
-    ("given", "sync", "health", "reason"),
-    [
-        pytest.param(
-            {"plan": plan(decision(ready=3, warming=1))},
-            Sync.SYNCED,
-            Health.PROGRESSING,
-            "Starting",
-            id="one starting",
-        ),
-        pytest.param(
-            {
-                "plan": plan(decision(ready=3, warming=1)),
-                "snapshot": snapshot(state(QWEN, a=ReplicaPhase.READY, b=ReplicaPhase.IMAGE_PULL)),
-            },
-            Sync.SYNCED,
-            Health.PROGRESSING,
-            "ImagePull",
-            id="one pulling its image",
-        ),
-        pytest.param(
-            {
-                "plan": plan(decision(ready=3)),
-                "snapshot": snapshot(
-                    ServiceState(QWEN, (placed(QWEN, "l4-od-4", ReplicaPhase.STUCK, "CUDA OOM"),))
-                ),
-            },
-            Sync.SYNCED,
-            Health.DEGRADED,
-            "Stuck",
-            id="one stuck",
-        ),
-        pytest.param(
-            {"plan": plan(decision(want=0, ready=0)), "snapshot": snapshot()},
-            Sync.SYNCED,
-            Health.HEALTHY,
-            "ScaledToZero",
-            id="row 89: asleep",
-        ),
-        pytest.param(
-            {"plan": plan(decision(want=None))},
-            Sync.UNKNOWN,
-            Health.UNKNOWN,
-            "CountUnknown",
-            id="count unknown",
-        ),
-        pytest.param(
-            {"plan": plan(decision(updating=True))},
-            Sync.OUT_OF_SYNC,
-            Health.HEALTHY,
-            "Healthy",
-            id="older revision still stands",
-        ),
-        pytest.param(
-            {"plan": plan(decision(updating=True, holds=(Hold("UpdateFailed", "1 of 4 stuck"),)))},
-            Sync.OUT_OF_SYNC,
-            Health.DEGRADED,
-            "UpdateFailed",
-            id="update failed, the old revision serves",
-        ),
-        pytest.param(
-            {"plan": plan(decision(ready=3, holds=(Hold("WaitingForDeparture", "leaves soon"),)))},
-            Sync.SYNCED,
-            Health.PROGRESSING,
-            "WaitingForDeparture",
-            id="its own replica makes room",
-        ),
-        pytest.param(
-            {"plan": plan(decision(holds=(Hold("HeldNoCapacity", "1 move has no place"),)))},
-            Sync.SYNCED,
-            Health.HEALTHY,
-            "Healthy",
-            id="a move is held, all serve",
-        ),
-        pytest.param(
-            {"plan": plan(decision(ready=5))}, Sync.SYNCED, Health.HEALTHY, "Healthy", id="surge"
-        ),
-        pytest.param(
-            {"plan": plan()}, Sync.UNKNOWN, Health.UNKNOWN, "CountUnknown", id="nothing decided"
-        ),
-    ],
-)
-def test_a_service_is_judged_by_its_replicas(given, sync, health, reason):
-    result = report(inputs(**given))
-
-    assert (sync, health) == words(result)
-    assert reason == said(result, "Healthy", QWEN)[1]
-
-
-def test_an_update_that_is_held_says_why():
-    held = Hold("HeldNoCapacity", "4 moves without a free place to go")
-
-    result = report(inputs(plan=plan(decision(updating=True, holds=(held,)))))
-
-    assert ("False", "HeldNoCapacity") == said(result, "Ready", QWEN)
-    assert "4 moves without a free place to go" == message(result, "Ready")
-
-
-@pytest.mark.parametrize(
-    ("outcome_of", "cold"),
-    [(Result.CREATED, 1), (Result.UNCHANGED, 0), (Result.FAILED, 0)],
-)
-def test_cold_starts_are_those_that_this_revision_began(outcome_of, cold):
-    estimate = Readiness(WarmthClass.COLD, 160_000, 250_000)
-    warm = Readiness(WarmthClass.WARM, 50_000, 60_000)
-    first, second = decision(ready=2).placements
-    decided = decision(
-        placements=(replace(first, readiness=estimate), replace(second, readiness=warm))
-    )
-    objects = [
-        ObjectOutcome(object_ref(place.name, "Deployment"), outcome_of)
-        for place in decided.placements
-    ]
-
-    result = report(inputs(plan=plan(decided), outcome=outcome(QWEN, *objects)))
-
-    assert cold == status(result)["history"][0]["coldStarts"]
-
-
-def test_what_was_pruned_in_this_pass_is_no_longer_open():
-    two = inputs(changes=change_set(changes_of(QWEN), changes_of(GATEWAY)))
-    first = report(two)
-    delete = changes_of(GATEWAY, Change(object_ref(), Action.DELETE))
-    pruned = PassOutcome(pruned=(ObjectOutcome(object_ref(), Result.DELETED),))
-
-    result = report(
-        next_pass(
-            inputs(),
-            first.memory,
-            changes=change_set(changes_of(QWEN), delete),
-            outcome=replace(pruned, units=outcome(QWEN, applied=True).units),
-        )
-    )
-
-    assert Sync.SYNCED is words(result, GATEWAY)[0]
-
-
-def test_surge_copies_are_not_replicas():
-    """An autoscaler that saw 5 of 4 would think that load was met already."""
-    result = report(inputs(plan=plan(decision(ready=5))))
-
-    assert 4 == counts(result).ready
-
-
-def test_a_stuck_replica_is_told_with_its_node_and_reason():
-    stuck = ServiceState(QWEN, (placed(QWEN, "l4-od-4", ReplicaPhase.STUCK, "CUDA OOM"),))
-
-    result = report(inputs(plan=plan(decision(ready=3)), snapshot=snapshot(stuck)))
-
-    entry = status(result)["attention"][0]
-    assert {"node": "l4-od-4", "kind": "CUDA OOM", "at": "2026-11-29T03:05:02Z"} == entry["cause"]
-
-
-def test_a_notice_on_a_node_is_the_cause():
-    nodes = (node("l4-od-1", notice=Notice("SpotNotice", NOW - 60_000)),)
-
-    now = replace(three_of_four(), snapshot=snapshot(ready_on(QWEN, 3), nodes=nodes))
-    entry = status(report(now))["attention"][0]
-
-    assert ("l4-od-1", "SpotNotice") == (entry["cause"]["node"], entry["cause"]["kind"])
-
-
-def test_a_leaving_deployment_is_not_yet_synced():
-    """`stoker wait --for Synced` must not return while the old replicas still drain."""
-    leaving = Retirement("qwen-7b-old", "uid", RetireStage.DRAIN, "surplus")
-
-    result = report(inputs(changes=change_set(changes_of(QWEN, retirements=(leaving,)))))
-
-    assert Sync.OUT_OF_SYNC is words(result)[0]
-
-
-def test_a_service_that_was_never_created_in_mode_observe_is_missing():
-    observed = fleet(mode=FleetMode.OBSERVE)
-    result = report(
-        inputs(
-            desired=desired(service(), fleet=observed),
-            snapshot=snapshot(),
-            plan=plan(decision(ready=0)),
-            changes=change_set(changes_of(QWEN, Change(object_ref("qwen-7b"), Action.CREATE))),
-            live=Live(),
-        )
-    )
-
-    assert (Sync.OUT_OF_SYNC, Health.MISSING) == words(result)
-    assert ("False", "Observing") == said(result, "Reconciling")
-    assert "Observed" == status(result)["history"][0]["result"]
-
-
-CREATE = Change(object_ref(), Action.CREATE)
-
-
-@pytest.mark.parametrize(
-    ("given", "sync", "health", "ready"),
-    [
-        pytest.param(
-            bundle_pass(
-                CREATE, outcome=outcome(GATEWAY, ObjectOutcome(object_ref(), Result.CREATED))
-            ),
-            Sync.SYNCED,
-            Health.HEALTHY,
-            ("True", "Succeeded"),
-            id="created",
-        ),
-        pytest.param(
-            bundle_pass(
-                CREATE,
-                live=Live(),
-                outcome=outcome(GATEWAY, ObjectOutcome(object_ref(), Result.CREATED)),
-            ),
-            Sync.SYNCED,
-            Health.PROGRESSING,
-            ("False", "Created"),
-            id="created, not yet seen",
-        ),
-        pytest.param(
-            bundle_pass(CREATE, live=Live(), outcome=outcome(GATEWAY, failed(object_ref()))),
-            Sync.OUT_OF_SYNC,
-            Health.MISSING,
-            ("False", "InvalidObject"),
-            id="refused",
-        ),
-        pytest.param(
-            bundle_pass(
-                CREATE,
-                live=Live(),
-                outcome=outcome(GATEWAY, failed(object_ref(), "server-failure")),
-            ),
-            Sync.OUT_OF_SYNC,
-            Health.MISSING,
-            ("False", "Missing"),
-            id="may work later",
-        ),
-        pytest.param(
-            bundle_pass(
-                Change(object_ref(), Action.CHANGE),
-                outcome=outcome(GATEWAY, ObjectOutcome(object_ref(), Result.UNKNOWN)),
-            ),
-            Sync.UNKNOWN,
-            Health.HEALTHY,
-            ("Unknown", "Unknown"),
-            id="no answer to a write",
-        ),
-        pytest.param(
-            bundle_pass(
-                Change(object_ref(), Action.ERROR, code="adoption-required", note="is not ours")
-            ),
-            Sync.OUT_OF_SYNC,
-            Health.HEALTHY,
-            ("False", "AdoptionRequired"),
-            id="foreign object",
-        ),
-        pytest.param(
-            bundle_pass(Change(object_ref(), Action.WAIT), live=Live(unknown=(object_ref(),))),
-            Sync.UNKNOWN,
-            Health.UNKNOWN,
-            ("Unknown", "Unknown"),
-            id="forbidden to read",
-        ),
-        pytest.param(
-            bundle_pass(
-                Change(object_ref(kind="StatefulSet"), Action.UNCHANGED),
-                live=Live(live_object(kind="StatefulSet", spec={"replicas": 2}, status={})),
-            ),
-            Sync.SYNCED,
-            Health.PROGRESSING,
-            ("False", "PodsNotReady"),
-            id="live object not well",
-        ),
-        pytest.param(
-            inputs(
-                desired=desired(bundle()),
-                plan=plan(),
-                changes=change_set(changes_of(GATEWAY, complete=False)),
-            ),
-            Sync.UNKNOWN,
-            Health.UNKNOWN,
-            ("Unknown", "Unknown"),
-            id="not rendered",
-        ),
-    ],
-)
-def test_a_bundle_is_judged_by_its_objects(given, sync, health, ready):
-    result = report(given)
-
-    assert (sync, health) == words(result, GATEWAY)
-    assert ready == said(result, "Ready", GATEWAY)
-
-
-def test_what_may_work_later_reconciles_and_what_a_person_must_fix_stalls():
-    later = report(
-        bundle_pass(CREATE, live=Live(), outcome=outcome(GATEWAY, failed(object_ref(), "conflict")))
-    )
-    never = report(bundle_pass(CREATE, live=Live(), outcome=outcome(GATEWAY, failed(object_ref()))))
-
-    assert ("True", "ProgressingWithRetry") == said(later, "Reconciling", GATEWAY)
-    assert ("False", "NotStalled") == said(later, "Stalled", GATEWAY)
-    assert ("False", "Idle") == said(never, "Reconciling", GATEWAY)
-    assert ("True", "InvalidObject") == said(never, "Stalled", GATEWAY)
-
-
-def test_waiting_is_told_with_what_is_waited_for():
-    waiting = ObjectOutcome(object_ref(), Result.WAITING, "kind-not-found", "no kind Gateway yet")
-
-    result = report(bundle_pass(CREATE, live=Live(), outcome=outcome(GATEWAY, waiting)))
-
-    assert ("True", "Waiting") == said(result, "Reconciling", GATEWAY)
-    assert "no kind Gateway yet" in message(result, "Reconciling", GATEWAY)
-
-
-def test_a_warning_never_stalls():
-    warning = finding("tag-not-digest", QWEN, severity=Severity.WARNING)
-
-    result = report(inputs(findings=(warning,)))
-
-    assert ("True", "Succeeded") == said(result, "Ready")
-    assert ["tag-not-digest"] == [e["code"] for e in status(result)["errors"]]
-
-
-def test_a_finding_given_by_two_stages_is_told_once():
-    error = finding("template-undefined", QWEN)
-
-    result = report(
-        inputs(findings=(error,), changes=change_set(changes_of(QWEN, findings=(error,))))
-    )
-
-    assert 1 == len(status(result)["errors"])
-
-
-def test_a_unit_whose_file_is_broken_is_known_by_what_runs():
-    """Its replicas serve on; nothing of it is changed or pruned, and its place is named."""
-    first = report(inputs())
-    broken = desired(broken=(QWEN,), findings=(finding("schema", QWEN),))
-
-    result = report(
-        next_pass(inputs(), first.memory, desired=broken, plan=plan(), changes=change_set())
-    )
-
-    unit = result.memory.units[QWEN]
-    assert (Sync.UNKNOWN, Health.HEALTHY) == (unit.sync, unit.health)
-    assert ("True", "Schema") == said(result, "Stalled", QWEN)
-    assert (4, 4) == (counts(result).desired, counts(result).ready)
-    assert ("models/qwen-7b.yaml", 9) == (unit.path, unit.line)
-
-
-def test_a_unit_that_left_git_is_shown_until_its_objects_are_gone():
-    two = inputs(
-        desired=desired(service(), bundle()),
-        changes=change_set(changes_of(QWEN), changes_of(GATEWAY)),
-    )
-    first = report(two)
-    delete = changes_of(GATEWAY, Change(object_ref(), Action.DELETE))
-
-    leaving = report(
-        next_pass(inputs(), first.memory, changes=change_set(changes_of(QWEN), delete))
-    )
-    gone = report(next_pass(inputs(), leaving.memory))
-
-    assert (Sync.OUT_OF_SYNC, Health.PROGRESSING) == words(leaving, GATEWAY)
-    assert ("False", "Pruning") == said(leaving, "Ready", GATEWAY)
-    assert {QWEN} == set(gone.memory.units)
-    assert gone.complete
-
-
-def test_what_is_kept_by_policy_is_said_to_be_kept():
-    """cases.md row 79: silence about kept objects makes a later install fail."""
-    keep = Change(object_ref(), Action.KEEP, note="a CustomResourceDefinition needs consent")
-
-    result = report(inputs(changes=change_set(changes_of(QWEN), changes_of(GATEWAY, keep))))
-
-    assert ("True", "Kept") == said(result, "Healthy", GATEWAY)
-    assert (
-        "a CustomResourceDefinition needs consent" == result.memory.units[GATEWAY].notes[0].message
-    )
 
 
 def test_held_deletions_make_the_fleet_not_ready_and_say_why():

@@ -11,7 +11,7 @@ import pytest
 from stoker.engine import in_flight
 from stoker.sim.engine import Engine
 from stoker.sim.engine_batch import BatchProfile
-from stoker.sim.engine_profile import EngineFaults, EngineProfile, MetricsFault
+from stoker.sim.engine_profile import EngineFaults, EngineProfile
 
 FAST = EngineProfile(models=("llama", "llama-alias"), speed=50)
 SLOW = EngineProfile(models=("llama",), batch=BatchProfile(step_seconds=0.05))
@@ -237,12 +237,25 @@ def test_what_outlasts_the_timeout_is_broken():
 
 
 def test_a_crash_breaks_open_connections_at_once():
-    with Engine(faults=EngineFaults(metrics=MetricsFault.HANG)) as engine:
-        timer = threading.Timer(0.1, engine.crash)
-        timer.start()
+    with Engine(SLOW) as engine:
+        call = Call(engine, LONG)
+        wait_for(lambda: engine.in_flight == 1)
+        engine.crash()
 
-        with pytest.raises((httpx.RemoteProtocolError, httpx.ReadError)):
-            httpx.get(url(engine, "/metrics"), timeout=10)
+        assert call.result() == 0
+        assert engine.stopped
+
+
+def test_an_answer_that_is_finished_is_written_before_the_end():
+    """A drained engine has nothing in flight, and yet bytes on their way."""
+    for _ in range(20):
+        with Engine(FAST) as engine:
+            call = Call(engine, {"prompt": "x", "max_tokens": 3})
+            wait_for(lambda: engine.in_flight or call.status == 200)  # noqa: B023
+            wait_for(lambda: not engine.in_flight)  # noqa: B023
+            engine.shutdown(0)
+
+            assert call.result() == 200
 
 
 def test_an_engine_that_never_started_can_be_crashed():

@@ -7,7 +7,6 @@ from textwrap import dedent
 
 from stoker.errors import Stalled
 from stoker.model.fleet import Blob, Desired, Unit
-from stoker.model.ports import PushResult
 from stoker.model.refs import SourceRevision
 from stoker.source import SourceMemo, source
 
@@ -87,9 +86,6 @@ class MemoryRepo:
     def read_branch(self, branch, prefix=""):
         return {}
 
-    def push(self) -> PushResult:
-        raise NotImplementedError
-
 
 def desired_of(files, memo: SourceMemo | None = None, **options) -> Desired:
     """The outcome of a fleet of these files beside the usual Fleet file."""
@@ -110,3 +106,11 @@ def service_of(lines: str = "", fleet: str = FLEET) -> Unit:
 
 def codes(desired: Desired) -> list[str]:
     return [finding.code for finding in desired.findings]
+
+
+def named(name: str, text: str = SERVICE) -> str:
+    return text.replace("name: qwen", f"name: {name}").replace("name: base", f"name: {name}")
+
+
+def fleet_with(lines: str, base: str = FLEET) -> str:
+    return base + "".join(f"  {line}\n" for line in lines.splitlines())

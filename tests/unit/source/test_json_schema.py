@@ -63,3 +63,12 @@ def test_editors_complete_the_defaults_of_services():
 
     assert "placement" in block["properties"]
     assert "required" not in block
+
+
+def test_defaults_are_written_as_people_write_them():
+    """An editor that fills in a default must not fill in one that is refused."""
+    fleet, service = schemas()["Fleet"]["definitions"], schemas()["ModelService"]["definitions"]
+
+    assert service["DrainBlock"]["properties"]["max"]["default"] == "10m"
+    assert fleet["StatusBlock"]["properties"]["heartbeat"]["default"] == "1h"
+    assert fleet["PruneBlock"]["properties"]["maxUnits"]["default"] == "10%"

@@ -91,7 +91,7 @@ class FrozenRepo(MemoryRepo):
 
 
 def test_a_thousand_bundles_of_five_files_are_fast(memo):
-    """The bars are 2 s cold and 0.15 s warm on two cores; half a machine is allowed for."""
+    """The bars are 2 s cold and 0.15 s warm, in CPU time: the machine may be shared."""
     files: dict[str, str | bytes] = {
         "fleet.yaml": FLEET.replace("/models/*.yaml", "/bundles/*/bundle.yaml")
     }
@@ -102,15 +102,15 @@ def test_a_thousand_bundles_of_five_files_are_fast(memo):
     repo = FrozenRepo(files)
     revision = SourceRevision("main", repo.commit)
     assert repo.listing
-    started = time.perf_counter()
+    started = time.process_time()
     cold = source(repo, "fleet.yaml", memo, revision=revision)
-    cold_seconds = time.perf_counter() - started
+    cold_seconds = time.process_time() - started
     memo.last = None
-    started = time.perf_counter()
+    started = time.process_time()
     warm = source(repo, "fleet.yaml", memo, revision=revision)
-    warm_seconds = time.perf_counter() - started
+    warm_seconds = time.process_time() - started
 
     assert cold == warm
     assert len(cold.units) == 1000
-    assert cold_seconds < 4
-    assert warm_seconds < 0.3
+    assert cold_seconds < 2
+    assert warm_seconds < 0.15

@@ -280,7 +280,7 @@ FLEET_ELSEWHERE = {
     "unitPatches[].target.namespace",
     "unitPatches[].patch.spec",
 }
-"""Obeyed by source itself: test_source.py."""
+"""Obeyed by source itself: test_source.py and test_defaults_and_patches.py."""
 
 
 def test_the_table_names_every_field_of_a_fleet():

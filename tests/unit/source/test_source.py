@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.errors import BadInput, SourceLocation, Unreachable
+from stoker.errors import BadInput, Unreachable
 from stoker.git import FolderRepo
-from stoker.model.fleet import Blob, Bundle, ModelService
 from stoker.model.refs import SourceRevision, UnitRef
 from stoker.source import source
 from unit.source.source_builders import (
@@ -14,25 +13,12 @@ from unit.source.source_builders import (
     MemoryRepo,
     codes,
     desired_of,
+    fleet_with,
+    named,
     with_spec,
 )
 
 QWEN = UnitRef("ModelService", "llm", "qwen")
-
-
-def named(name: str, text: str = SERVICE) -> str:
-    return text.replace("name: qwen", f"name: {name}").replace("name: base", f"name: {name}")
-
-
-def replicas(desired, name="qwen"):
-    unit = desired.unit(UnitRef("ModelService", "llm", name))
-    assert unit is not None
-    assert isinstance(unit.spec, ModelService)
-    return unit.spec.replicas
-
-
-def fleet_with(lines: str, base: str = FLEET) -> str:
-    return base + "".join(f"  {line}\n" for line in lines.splitlines())
 
 
 def test_units_come_sorted_with_their_places():
@@ -160,134 +146,6 @@ def test_a_unit_without_namespace_needs_a_default():
     assert not desired.unit_set_known
 
 
-def test_defaults_go_below_a_service_and_the_service_wins():
-    fleet = FLEET.replace(
-        "{namespace: llm}",
-        "{namespace: llm, modelService: {replicas: 3, drain: {max: 1s, shutdown: 2s}}}",
-    )
-
-    desired = desired_of(
-        {
-            "fleet.yaml": fleet,
-            "models/q.yaml": with_spec("drain: {max: 5s}"),
-            "models/a.yaml": named("a"),
-        }
-    )
-
-    unit = desired.unit(QWEN)
-    assert unit is not None
-    assert isinstance(unit.spec, ModelService)
-    assert (unit.spec.replicas, unit.spec.drain.max_ms, unit.spec.drain.shutdown_ms) == (
-        3,
-        5000,
-        2000,
-    )
-    assert unit.line_of("spec.drain.max") == SourceLocation("models/q.yaml", 8, 11)
-    assert unit.line_of("spec.replicas").path == "fleet.yaml"
-
-
-def test_a_service_may_leave_a_default_count_to_others():
-    fleet = FLEET.replace("{namespace: llm}", "{namespace: llm, modelService: {replicas: 3}}")
-
-    desired = desired_of(
-        {"fleet.yaml": fleet, "models/q.yaml": with_spec("scaling: {mode: External}")}
-    )
-
-    assert replicas(desired) is None
-
-
-def test_a_fault_that_comes_from_the_defaults_is_told_there():
-    fleet = FLEET.replace(
-        "{namespace: llm}", "{namespace: llm, modelService: {placement: {pools: [{name: l5}]}}}"
-    )
-
-    desired = desired_of({"fleet.yaml": fleet, "models/q.yaml": SERVICE})
-
-    assert codes(desired) == ["unknown-pool"]
-    assert desired.findings[0].location.path == "fleet.yaml"
-
-
-def test_patches_go_over_the_units_they_mean():
-    fleet = fleet_with(
-        "unitPatches:\n"
-        "- {target: {kind: ModelService, name: qwen}, patch: {spec: {replicas: 4, cache: null}}}\n"
-        "- {target: {kind: ModelService, name: qwen, namespace: llm}, patch: {spec: {replicas: 5}}}"
-    )
-
-    desired = desired_of(
-        {
-            "fleet.yaml": fleet,
-            "models/q.yaml": with_spec("replicas: 2\ncache: {type: HostPath, path: /x}"),
-            "models/a.yaml": named("a"),
-        }
-    )
-
-    assert desired.findings == ()
-    assert (replicas(desired), replicas(desired, "a")) == (5, 1)
-    unit = desired.unit(QWEN)
-    assert unit is not None
-    assert isinstance(unit.spec, ModelService)
-    assert unit.spec.cache.path == ""
-    assert unit.line_of("spec.replicas").path == "fleet.yaml"
-
-
-def test_a_bundle_can_be_patched():
-    fleet = fleet_with(
-        "unitPatches: [{target: {kind: Bundle, name: base}, patch: {spec: {render: {manifests: [/b.yaml]}}}}]"
-    )
-
-    desired = desired_of({"fleet.yaml": fleet, "models/x.yaml": BUNDLE, "b.yaml": ""})
-
-    assert desired.units[0].spec == Bundle(manifests=(desired_blob("b.yaml", ""),))
-
-
-def desired_blob(path: str, content: str) -> Blob:
-    repo = MemoryRepo({path: content})
-    blob: Blob = repo.tree(repo.commit)[0]
-    return blob
-
-
-@pytest.mark.parametrize(
-    ("target", "hint"),
-    [
-        ("{kind: ModelService, name: qwem}", "did you mean qwen?"),
-        ("{kind: ModelService, name: qwen, namespace: other}", "did you mean qwen?"),
-        ("{kind: Bundle, name: qwen}", ""),
-    ],
-)
-def test_a_patch_that_means_no_unit_is_an_error(target, hint):
-    fleet = fleet_with(f"unitPatches: [{{target: {target}, patch: {{spec: {{}}}}}}]")
-
-    desired = desired_of({"fleet.yaml": fleet, "models/q.yaml": SERVICE})
-
-    assert [(f.code, f.field, f.hint) for f in desired.findings] == [
-        ("unit-patch-no-match", "spec.unitPatches[0].target", hint)
-    ]
-    assert [unit.ref for unit in desired.units] == [QWEN]
-
-
-def test_a_wrong_patch_breaks_its_unit_and_is_told_in_the_fleet_file():
-    fleet = fleet_with(
-        "unitPatches: [{target: {kind: ModelService, name: qwen}, patch: {spec: {replcas: 4}}}]"
-    )
-
-    desired = desired_of({"fleet.yaml": fleet, "models/q.yaml": SERVICE})
-
-    assert [(f.code, f.location.path, f.unit) for f in desired.findings] == [
-        ("unknown-field", "fleet.yaml", str(QWEN))
-    ]
-
-
-def test_a_patch_of_a_broken_unit_has_found_it():
-    fleet = fleet_with(
-        "unitPatches: [{target: {kind: ModelService, name: qwen}, patch: {spec: {}}}]"
-    )
-
-    desired = desired_of({"fleet.yaml": fleet, "models/q.yaml": with_spec("x: 1")})
-
-    assert codes(desired) == ["unknown-field"]
-
-
 def test_a_pattern_without_files_is_an_error_and_nothing_is_pruned():
     """A folder that was renamed is not a fleet that was emptied."""
     fleet = FLEET.replace("[/models/*.yaml]", "[/models/*.yaml, /bundles/*/bundle.yaml, /models]")
@@ -375,110 +233,12 @@ def test_uncommitted_files_of_a_folder_are_read_the_same_way(tmp_path):
     )
 
 
-def test_a_bundle_finds_its_files_in_order_and_leaves_unit_files_out():
-    fleet = FLEET.replace("/models/*.yaml", "/b/*/bundle.yaml")
-    bundle = BUNDLE.replace('["*.yaml"]', '[z.yaml, "*.yaml", ../shared/**]')
-    files = {path: path for path in ["b/x/a.yaml", "b/x/z.yaml", "b/x/n.txt", "b/shared/d/s.yaml"]}
-
-    desired = desired_of({"fleet.yaml": fleet, "b/x/bundle.yaml": bundle, **files})
-
-    spec = desired.units[0].spec
-    assert isinstance(spec, Bundle)
-    assert [blob.path for blob in spec.manifests] == [
-        "b/x/z.yaml",
-        "b/x/a.yaml",
-        "b/shared/d/s.yaml",
-    ]
-    assert spec.jinja == ()
-
-
-def test_a_jinja_bundle_has_its_values():
-    bundle = BUNDLE.replace(
-        '{manifests: ["*.yaml"]}', "{jinja: {paths: [a.j2], values: {size: 0.5, x: null}}}"
-    )
-
-    desired = desired_of({"models/b.yaml": bundle, "models/a.j2": ""})
-
-    spec = desired.units[0].spec
-    assert isinstance(spec, Bundle)
-    assert [blob.path for blob in spec.jinja] == ["models/a.j2"]
-    assert spec.values == {"size": 0.5, "x": None}
-    assert spec.manifests == ()
-
-
-@pytest.mark.parametrize(
-    ("render", "code", "field"),
-    [
-        ("{}", "bundle-render", "spec.render"),
-        ("{manifests: [a.yaml], jinja: {paths: [a.yaml]}}", "bundle-render", "spec.render"),
-        ("{manifests: []}", "invalid-value", "spec.render.manifests"),
-        ("{manifests: [nope.yaml]}", "manifest-no-match", "spec.render.manifests[0]"),
-        ("{manifests: [b.yaml]}", "manifest-no-match", "spec.render.manifests[0]"),
-        ("{manifests: [../../x]}", "path-outside-repository", "spec.render.manifests[0]"),
-        ("{jinja: {paths: [nope.j2]}}", "manifest-no-match", "spec.render.jinja.paths[0]"),
-        ("{helm: {chart: x}}", "not-implemented-yet", "spec.render.helm"),
-        ("{manifest: [a.yaml]}", "unknown-field", "spec.render.manifest"),
-    ],
-)
-def test_a_wrong_bundle_is_one_finding(render, code, field):
-    bundle = BUNDLE.replace('{manifests: ["*.yaml"]}', render)
-
-    desired = desired_of({"models/b.yaml": bundle, "a.yaml": ""})
-
-    assert [(code, field)] == [(f.code, f.field) for f in desired.findings]
-    assert [ref.name for ref in desired.broken] == ["base"]
-    assert desired.unit_set_known
-
-
-def test_templates_are_all_files_of_their_folders():
-    repo = MemoryRepo(
-        {
-            "c/fleet.yaml": fleet_with("templates: [own, /shared]"),
-            "models/q.yaml": SERVICE,
-            "c/own/vllm/v1.yaml.j2": "",
-            "shared/x": "",
-        }
-    )
-
-    desired = source(repo, "c/fleet.yaml")
-
-    assert [blob.path for blob in desired.templates] == ["c/own/vllm/v1.yaml.j2", "shared/x"]
-    assert desired.fleet.template_paths == ("c/own", "shared")
-
-
-def test_a_template_folder_without_files_is_an_error():
-    desired = desired_of({"fleet.yaml": fleet_with("templates: [own]"), "models/q.yaml": SERVICE})
-
-    assert codes(desired) == ["templates-no-match"]
-    assert desired.unit_set_known
-
-
 def test_consent_to_delete_comes_from_the_commit():
     files = {"models/q.yaml": SERVICE}
 
     desired = desired_of(files, message="Remove\n\nStoker-Allow-Delete: ModelService/llm/old")
 
     assert desired.allow_delete == ("ModelService/llm/old",)
-
-
-def test_a_digest_changes_with_what_the_files_say_about_the_unit_and_only_then():
-    bundle = BUNDLE.replace("*.yaml", "/m/*.yaml")
-    files = {"models/b.yaml": bundle, "models/q.yaml": SERVICE, "m/a.yaml": "1"}
-    first = digests(files)
-
-    assert digests({**files, "models/q.yaml": f"# comment\n{SERVICE}"}) == first
-    assert digests({**files, "m/b.yaml": "2"})["qwen"] == first["qwen"]
-    assert digests({**files, "m/b.yaml": "2"})["base"] != first["base"]
-    assert digests({**files, "m/a.yaml": "2"})["base"] != first["base"]
-    patched = fleet_with(
-        "unitPatches: [{target: {kind: ModelService, name: qwen}, patch: {spec: {replicas: 4}}}]"
-    )
-    assert digests({**files, "fleet.yaml": patched})["qwen"] != first["qwen"]
-    assert digests({**files, "fleet.yaml": patched})["base"] == first["base"]
-
-
-def digests(files):
-    return {unit.ref.name: unit.digest for unit in desired_of(files).units}
 
 
 def test_crlf_and_a_byte_order_mark_change_nothing():

@@ -1,0 +1,77 @@
+"""Every command: its panel in the help, its module, and the line that describes it.
+
+The root help is printed from here without loading the argument parser, and only the module
+of the command that is called gets imported: both keep the command line quick.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+__all__ = ["COMMANDS", "Command", "root_help"]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One verb. `function` is a command, or (for a group) the Typer app, of `module`."""
+
+    name: str
+    panel: str
+    summary: str
+    module: str = ""
+    function: str = ""
+    group: bool = False
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Module below stoker.cli, and attribute in it."""
+        return self.module or self.name, self.function or self.name
+
+
+COMMANDS = (
+    Command("init", "Write", "Write a working fleet repository: one model, one pool, schemas"),
+    Command("validate", "Write", "Check every file at once, without a cluster"),
+    Command("schema", "Write", "Print the JSON schemas of the fleet files"),
+    Command("render", "Preview", "Print the manifests as they would be sent"),
+    Command("diff", "Preview", "Show which fields would change; exit 1 when some would"),
+    Command("plan", "Preview", "Show what a change leads to, step by step, and its cost"),
+    Command("install", "Run", "Print CRDs, rights and Deployment of the controller"),
+    Command("apply", "Run", "Show the difference, ask, and make one pass at a revision"),
+    Command("run", "Run", "Follow a repository and make the cluster what it says", "run_command"),
+    Command("status", "Look", "Show how the fleet is, and what needs attention"),
+    Command("explain", "Look", "Say why a service is where it is, or what a reason code means"),
+    Command("dev", "Tools", "Stand-ins: a control plane, GPU nodes, an engine", "", "app", True),
+    Command("demo", "Tools", "Watch four scenes on an embedded cluster, no GPU needed"),
+    Command("doctor", "Tools", "Check programs, the render jail and the cluster"),
+    Command("completion", "Tools", "Print the completion script of a shell"),
+    Command("version", "Tools", "Print the version"),
+)
+
+_HEAD = """\
+Usage: stoker [OPTIONS] COMMAND [ARGS]...
+
+  Declarative GitOps for fleets of LLM inference servers: commit YAML, and
+  each model replica runs on the node that can serve it soonest.
+"""
+_TAIL = """\
+Options:
+  -h, --help  Show this message and exit (also after a command)
+  --debug     Show tracebacks
+  --version   Show the version
+
+Exit codes: 0 done, 1 differences, 2 wrong use or files, 3 undecided, 70 crash.
+"""
+
+
+def root_help() -> str:
+    """What `stoker --help` prints: commands by panel, in the order in which one meets them."""
+    width = min(100, shutil.get_terminal_size((80, 24)).columns)
+    parts = [_HEAD]
+    for panel in dict.fromkeys(command.panel for command in COMMANDS):
+        lines = [f"{panel}:"]
+        for command in COMMANDS:
+            if command.panel == panel:
+                lines.append(f"  {command.name:11} {command.summary}"[:width])
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join([*parts, _TAIL])

@@ -1,0 +1,118 @@
+"""What `stoker status` shows: a report made now from the cluster, or the status branch's files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from stoker.cli.session import Session, Target, local_repo, only_fleet
+from stoker.clock import SystemClock
+from stoker.errors import Stalled, StokerError
+from stoker.git import open_local
+from stoker.kube.errors import NotFound
+from stoker.model.fleet import Desired
+from stoker.model.ports import Cluster
+from stoker.model.refs import ObjectRef
+from stoker.model.times import to_milliseconds
+from stoker.reconcile import Reach, State, reconcile, reported
+from stoker.report import StatusView, previous_from_files, view_documents
+
+__all__ = ["find_view", "is_ready"]
+
+_STATUS = "status.yaml"
+
+
+def find_view(path: Path, target: Target, *, git_only: bool, show_all: bool) -> StatusView:
+    """The newest that can be had; raises Stalled when neither cluster nor branch answers."""
+    with Session(local_repo(path), target) as session:
+        at = session.repo.fetch()
+        fleet_path = only_fleet(session.repo, at, target.fleet_path)
+        session.target = replace(target, fleet_path=fleet_path)
+        desired = session.desired(at)
+        files, origin = _branch(path, desired.fleet.status_branch)
+        why = "--git was given"
+        if not git_only:
+            try:
+                return _from_cluster(session, desired, files, show_all=show_all)
+            except StokerError as error:
+                why = error.message
+    if not files:
+        raise Stalled(
+            f"no status to show: {why}; and no branch {desired.fleet.status_branch} here",
+            code="no-status",
+            hint="git fetch origin, or name a cluster with --kubeconfig",
+        )
+    documents = {name: _parsed(data) for name, data in files.items()}
+    return StatusView(
+        documents, SystemClock().now_ms(), origin=f"{origin} ({why})", show_all=show_all
+    )
+
+
+def _from_cluster(
+    session: Session, desired: Desired, files: dict[str, bytes], *, show_all: bool
+) -> StatusView:
+    parts = session.parts(desired)
+    state = State(desired=desired, previous=previous_from_files(files))
+    done = reconcile(parts, state, revision=desired.revision, reach=Reach.DIFF)
+    if done.failure is not None:
+        raise Stalled(done.failure.message, code=done.failure.code, hint=done.failure.hint)
+    told = reported(parts, state, done).report
+    assert told is not None
+    return StatusView(
+        view_documents(told.documents),
+        done.now_ms,
+        origin="cluster",
+        seen_ms=_last_seen(parts.cluster, session.target.namespace, parts.identity.fleet_id),
+        show_all=show_all,
+    )
+
+
+def _last_seen(cluster: Cluster, namespace: str, fleet_id: str) -> int | None:
+    """When the controller renewed its lease; None when it holds none."""
+    ref = ObjectRef("coordination.k8s.io", "Lease", namespace, f"stoker-{fleet_id}")
+    try:
+        renewed = (cluster.get(ref).get("spec") or {}).get("renewTime")
+    except NotFound:
+        return None
+    return to_milliseconds(str(renewed)) if renewed else None
+
+
+def _branch(path: Path, branch: str) -> tuple[dict[str, bytes], str]:
+    """Files of the status branch as this clone knows it, and which commit that is."""
+    for ref in (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}"):
+        try:
+            repo = open_local(path, ref)
+        except StokerError:
+            continue
+        try:
+            at = repo.resolve(ref)
+            blobs = repo.tree(at.commit)
+            contents = repo.read(blobs)
+        except StokerError:
+            continue
+        finally:
+            repo.close()
+        found = {blob.path: data for blob, data in zip(blobs, contents, strict=True)}
+        return found, f"git {branch}@{at.commit[:7]}"
+    return {}, ""
+
+
+def _parsed(data: bytes) -> Mapping[str, Any]:
+    try:
+        found = yaml.load(data, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_ready(view: StatusView) -> bool:
+    """Whether the fleet's condition Ready is True."""
+    conditions = view.documents.get(_STATUS, {}).get("conditions") or ()
+    return any(
+        isinstance(c, dict) and c.get("type") == "Ready" and c.get("status") == "True"
+        for c in conditions
+    )

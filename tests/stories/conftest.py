@@ -1,0 +1,62 @@
+"""Worlds for stories: each ends with its test, whatever happened."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stoker.cli.world import World, WorldNode
+from stories.faults import Faults
+from stories.files import QUICK, the_village
+
+NewWorld = Callable[..., World]
+
+
+@pytest.fixture
+def new_world(tmp_path: Path) -> Iterator[NewWorld]:
+    """Make a world of three nodes with a GPU each, or as told; closed after the test."""
+    made: list[World] = []
+    numbers = itertools.count(1)
+
+    def make(*nodes: WorldNode, **options: Any) -> World:
+        folder = tmp_path / f"world-{next(numbers)}"
+        folder.mkdir()
+        plain = tuple(WorldNode(f"gpu-{number}") for number in (1, 2, 3))
+        made.append(World(folder, nodes or plain, **{"times": QUICK, **options}))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
+
+
+@pytest.fixture
+def faults() -> Faults:
+    """What stands between the controller of `world` and its API server."""
+    return Faults()
+
+
+@pytest.fixture
+def world(new_world: NewWorld, faults: Faults) -> World:
+    """`the_village`, at rest on 3 nodes, all of whose GPUs it takes."""
+    world = new_world(wrap=faults)
+    world.commit("First", the_village())
+    world.settle()
+    return world
+
+
+@pytest.fixture
+def settled(new_world: NewWorld, faults: Faults) -> Callable[..., World]:
+    """Make a world with these files (and nodes, and options), at rest."""
+
+    def make(files: Mapping[str, str], *nodes: WorldNode, **options: Any) -> World:
+        world = new_world(*nodes, **{"wrap": faults, **options})
+        world.commit("First", files)
+        world.settle()
+        return world
+
+    return make

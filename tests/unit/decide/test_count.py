@@ -1,0 +1,89 @@
+"""How many replicas are wanted, and who says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import a_desired, a_placement, a_ref, a_replica, a_shape, a_state, a_unit
+from stoker.decide.case import case_from
+from stoker.decide.count import wanted
+from stoker.model.fleet import PlacementMode, ScalingMode
+from stoker.model.history import History, UnitHistory
+from stoker.model.snapshot import ServiceState
+from unit.decide.one import decided, planned
+
+EXTERNAL = {"replicas": None, "scaling_mode": ScalingMode.EXTERNAL}
+SCHEDULER = {"placement_mode": PlacementMode.SCHEDULER}
+HPA = "HorizontalPodAutoscaler/qwen"
+
+
+def count(*placements, remembered=None, **service):
+    unit = a_unit(**service)
+    state = a_state(*placements) if placements else ServiceState(unit.ref)
+    case = case_from(unit.ref, unit.spec, a_shape(unit), a_desired(unit).fleet, state)
+    found = wanted(case, remembered)
+    return found.replicas, found.reason.source
+
+
+def home(replicas, **fields):
+    return a_placement("", replicas=replicas, **fields)
+
+
+def node(name, replicas=1, **fields):
+    return a_placement(name, replicas=replicas, **fields)
+
+
+@pytest.mark.parametrize(
+    ("placements", "service", "expected"),
+    [
+        ([], {"replicas": 3}, (3, "Git")),
+        ([node("n1", 9)], {"replicas": 3}, (3, "Git")),
+        ([node("n1", 9, externally_scaled=HPA)], {"replicas": 3}, (3, "Git")),
+        ([home(7)], {"replicas": 3, **SCHEDULER}, (3, "Git")),
+        ([home(7, externally_scaled=HPA)], {"replicas": 3, **SCHEDULER}, (7, HPA)),
+        ([home(0, externally_scaled=HPA)], {"replicas": 3, **SCHEDULER}, (0, HPA)),
+        ([home(7)], {**EXTERNAL, **SCHEDULER}, (7, "External")),
+        ([home(0)], {**EXTERNAL, **SCHEDULER}, (0, "External")),
+        ([home(5, externally_scaled=HPA)], {**EXTERNAL, **SCHEDULER}, (5, HPA)),
+        ([], {**EXTERNAL, **SCHEDULER}, (1, "External")),
+        ([home(7, terminating=True)], {**EXTERNAL, **SCHEDULER}, (1, "External")),
+        ([], EXTERNAL, (1, "External")),
+        ([node("n1", 2), node("n2")], EXTERNAL, (3, "External")),
+        ([node("n1", 2), node("n2", terminating=True)], EXTERNAL, (2, "External")),
+        ([node("n1", 0)], EXTERNAL, (0, "External")),
+        ([home(2), node("n1"), node("n2")], {**EXTERNAL, **SCHEDULER}, (4, "External")),
+    ],
+)
+def test_an_owner_keeps_its_count_while_it_exists_else_git_rules(placements, service, expected):
+    """cases.md rows 59 and 109: replicas are left to the autoscaler, zero included."""
+    assert expected == count(*placements, **service)
+
+
+@pytest.mark.parametrize(
+    "service", [EXTERNAL, {**EXTERNAL, **SCHEDULER}], ids=["nodes", "crossing"]
+)
+def test_copies_of_a_move_are_not_taken_for_wanted_replicas(service):
+    """What was decided last tells them apart; the sum would ratchet up with every move."""
+    assert (2, "External") == count(node("n1"), node("n2"), node("n3"), remembered=2, **service)
+
+
+def test_history_is_not_asked_where_git_or_a_live_owner_knows():
+    assert (3, "Git") == count(replicas=3, remembered=9)
+    assert (7, "External") == count(home(7), remembered=9, **EXTERNAL, **SCHEDULER)
+
+
+def test_an_update_of_an_external_count_does_not_grow_it():
+    """From pass to pass the count decided last is handed on."""
+    old = a_placement("n1", a_replica("a", "n1"), rev="00000000")
+    first = planned(old, **EXTERNAL)
+    history = History.from_records(first.history)
+    surge = a_placement("n2", a_replica("b", "n2", "Starting"))
+    second = planned(old, surge, history=history, **EXTERNAL)
+
+    assert [1, 1] == [plan.decisions[0].replicas for plan in (first, second)]
+    assert UnitHistory(wanted=1) == History.from_records(second.history).of(a_ref())
+
+
+def test_the_reason_is_told():
+    assert "spec.replicas" == decided().count.detail
+    assert "nothing stands yet" == decided(**EXTERNAL).count.detail

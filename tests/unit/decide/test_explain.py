@@ -1,0 +1,151 @@
+"""The decision in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import (
+    MODEL_REVISION,
+    REV,
+    a_desired,
+    a_node,
+    a_placement,
+    a_ref,
+    a_replica,
+    a_shape,
+    a_snapshot,
+    a_state,
+    a_unit,
+    some_shapes,
+)
+from stoker.decide import decide, explain
+from stoker.decide.explain import _duration
+from stoker.model.fleet import Bundle, PlacementMode, ScalingMode
+from stoker.model.history import History
+from unit.decide.one import OLD
+
+EXPLAINED = """\
+llm/qwen  wants 3: 1 Ready, 0 warming, HeldNoCapacity      decision 7f21ac3 at 2025-11-24T16:00:00Z
+
+COUNT  3   spec.replicas  models/qwen.yaml:21 @ 9be0a17
+       floor 2 Ready while anything moves
+PLACE  order ReadyPoolPack; pools l4
+  NODE  CLASS    READY IN  VERDICT
+  n1    Serving  -         kept
+  n2    Warm     4m06s     create: 1 free GPUs (image no, weights yes)
+  n1    -        -         gpus: 0 of 1 GPUs free, a replica needs 1
+  n3    -        -         cordoned: cordoned
+  nodes turned away, by rule: gpus 2, cordoned 1
+NOW
+  create qwen-cd3586a9-aaaaaaaa x1 on n2
+WOULD CHANGE THE ANSWER
+  HeldNoCapacity: 1 of 3 replicas have no place: 2 nodes by rule gpus, 1 node by rule cordoned
+    1 free GPU on one node of l4; whenFull is Hold, so no new node is asked for"""
+
+
+def explained(*placements, nodes=(), unknown=None, record="", rev=REV, **service):
+    unit = a_unit(**service)
+    desired = a_desired(unit)
+    snapshot = a_snapshot(*nodes, services=[a_state(*placements)], unknown=unknown)
+    plan = decide(desired, (a_shape(unit, rev=rev),), snapshot, History(), snapshot.taken_at_ms)
+    return explain(desired, plan, unit.ref, record=record)
+
+
+def test_it_reads_like_the_page_people_know():
+    nodes = [
+        a_node("n1", gpus=1),
+        a_node("n2", gpus=1, weights=(MODEL_REVISION,)),
+        a_node("n3", gpus=1, cordoned=True),
+    ]
+    lines = explained(a_placement("n1"), nodes=nodes, record="7f21ac3", replicas=3)
+
+    assert EXPLAINED.splitlines() == list(lines)
+
+
+def test_a_service_at_rest_has_nothing_to_do_and_nothing_to_wish_for():
+    lines = explained(a_placement("n1"), nodes=[a_node("n1")], replicas=1)
+
+    assert "llm/qwen  wants 1: 1 Ready, 0 warming      decided at 2025-11-24T16:00:00Z" == lines[0]
+    assert not {"NOW", "WOULD CHANGE THE ANSWER"} & set(lines)
+
+
+def test_a_service_of_no_replicas_has_no_table():
+    lines = explained(nodes=[a_node("n1")], replicas=0)
+
+    assert "PLACE  order ReadyPoolPack; pools l4" == lines[-1]
+
+
+def test_who_leaves_is_told_with_the_reason_and_who_is_replaced_with_the_name():
+    old = a_placement("n1", a_replica("a", "n1"), a_replica("b", "n1"), rev=OLD)
+    surge = explained(old, nodes=[a_node("n1"), a_node("n2")], replicas=2)
+    new = a_placement("n2", a_replica("c", "n2"))
+    leave = explained(old, new, nodes=[a_node("n1"), a_node("n2")], replicas=2)
+
+    assert f"  create qwen-cd3586a9-aaaaaaaa x1 on n2 for {old.name}" in surge
+    assert f"  StopTraffic {old.name}, keeps 1: rev {OLD} -> {REV}" in leave
+
+
+def test_a_starting_replica_says_how_long_a_start_takes_there():
+    starting = a_placement("n1", a_replica("a", "n1", "Starting"))
+    lines = explained(starting, nodes=[a_node("n1")], replicas=1)
+
+    assert "  n1    Warming  5m06s     starting (image no, weights no)" in lines
+
+
+def test_an_external_count_names_its_owner_not_a_line():
+    lines = explained(nodes=[a_node("n1")], replicas=None, scaling_mode=ScalingMode.EXTERNAL)
+
+    assert "COUNT  1   External: nothing stands yet" in lines
+
+
+def test_mode_scheduler_has_no_node_to_tell():
+    lines = explained(placement_mode=PlacementMode.SCHEDULER, replicas=1)
+
+    assert "PLACE  placement.mode is Scheduler: nodes are the scheduler's choice" in lines
+    assert "  (any)  -      -         count 0 -> 1" in lines
+    assert "  create qwen x1" in lines
+
+
+def test_an_unread_cluster_leaves_the_count_open():
+    lines = explained(a_placement("n1"), unknown={"nodes": "forbidden"}, replicas=1)
+
+    assert lines[0].startswith("llm/qwen  wants ?: 1 Ready, 0 warming, SnapshotUnknown")
+    assert "COUNT  ?   unknown: the cluster could not be read" in lines
+
+
+def test_pools_left_open_are_all_of_the_fleet():
+    assert "PLACE  order ReadyPoolPack; pools all of the fleet" in explained(pools=(), replicas=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("gone", "not decided: not in Git"),
+        ("bad", "not decided: its files are wrong (stoker validate); what stands is left as it is"),
+        ("bundle", "nothing to decide about a ModelService"),
+        ("unrendered", "not decided: it did not render; what stands is left as it is"),
+    ],
+)
+def test_without_a_decision_one_line_says_why(name, why):
+    desired = a_desired(
+        a_unit("bundle", spec=Bundle()), a_unit("unrendered"), broken=[a_ref("bad")]
+    )
+    plan = decide(desired, (), a_snapshot(), History(), 0)
+
+    assert (f"llm/{name}  {why}",) == explain(desired, plan, a_ref(name))
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [(0, "0s"), (1, "1s"), (55_000, "55s"), (160_000, "2m40s"), (3_900_000, "1h05m")],
+)
+def test_durations_are_short_and_rounded_up(milliseconds, text):
+    assert text == _duration(milliseconds)
+
+
+def test_every_service_of_a_fleet_can_be_explained():
+    desired = a_desired(a_unit("a"), a_unit("b"))
+    plan = decide(desired, some_shapes(desired), a_snapshot(a_node("n1")), History(), 0)
+
+    for unit in desired.units:
+        assert explain(desired, plan, unit.ref)[0].startswith(unit.ref.short)

@@ -1,0 +1,387 @@
+"""The choice of a node: order ReadyPoolPack over what fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builders import (
+    GIB,
+    IMAGE,
+    MODEL,
+    MODEL_REVISION,
+    a_desired,
+    a_node,
+    a_notice,
+    a_placement,
+    a_pool,
+    a_replica,
+    a_shape,
+    a_snapshot,
+    a_state,
+    a_unit,
+    some_resources,
+)
+from stoker.decide.booking import Room, misfit
+from stoker.decide.case import canonical_image, case_from
+from stoker.decide.eligible import first_rejection
+from stoker.decide.order import near, rank
+from stoker.decide.place import Index, _bucket
+from stoker.decide.ready_in import Facts
+from stoker.decide.warmth import COMMON
+from stoker.model.plan import WarmthClass
+from stoker.model.shape import Resources
+from stoker.model.snapshot import ServiceState, WeightCopy
+
+POOLS = (a_pool("l4"), a_pool("h100"))
+
+
+def a_case(unit=None, state=None, pools=POOLS, **shape):
+    unit = unit if unit is not None else a_unit(pools=("l4", "h100"))
+    desired = a_desired(unit, pools=pools)
+    state = state if state is not None else ServiceState(unit.ref)
+    return case_from(unit.ref, unit.spec, a_shape(unit, **shape), desired.fleet, state)
+
+
+def an_index(*nodes, cases=(), services=()):
+    snapshot = a_snapshot(*nodes, services=services)
+    cases = cases or (a_case(),)
+    return Index(snapshot.nodes, snapshot.services, cases, {case.ref: case.shape for case in cases})
+
+
+def chosen(*nodes, urgent=False, own=(), barred=None, case=None):
+    case = case if case is not None else a_case()
+    choice = an_index(*nodes, cases=(case,)).pick(
+        case, urgent=urgent, own=set(own), barred=barred or {}
+    )
+    return choice.node.name if choice is not None else None
+
+
+def warm(name, **fields):
+    return a_node(name, weights=(MODEL_REVISION,), images=(IMAGE,), **fields)
+
+
+# ------------------------------------------------------------------- order
+def test_a_start_for_the_floor_goes_where_it_is_ready_soonest():
+    """Ready-in bucket outranks the pool: the service is below its floor."""
+    assert "h" == chosen(a_node("l"), warm("h", pool="h100"), urgent=True)
+
+
+def test_any_other_start_goes_to_the_better_pool():
+    assert "l" == chosen(a_node("l"), warm("h", pool="h100"))
+
+
+def test_within_a_pool_the_warm_node_wins():
+    assert "warm" == chosen(a_node("cold"), warm("warm"))
+
+
+def test_weights_of_another_revision_warm_nothing():
+    stale = a_node("b", weights=("b" * 40,))
+    half = replace(a_node("c"), weights=(WeightCopy(MODEL, MODEL_REVISION, complete=False),))
+
+    assert "a" == chosen(a_node("a"), stale, half)
+
+
+def test_large_replicas_keep_whole_nodes_because_small_ones_pack():
+    assert "tight" == chosen(a_node("empty"), a_node("tight", used=7), a_node("full", used=8))
+
+
+def test_ties_break_by_name():
+    assert "a" == chosen(a_node("b"), a_node("a"), a_node("c"))
+
+
+def test_a_node_without_an_own_replica_is_preferred_where_bucket_and_pool_are_equal():
+    assert "b" == chosen(a_node("a", used=7), a_node("b"), own=("a",))
+
+
+def test_replicas_share_a_node_only_when_no_other_fits():
+    assert "a" == chosen(a_node("a"), a_node("b", used=8), own=("a",))
+
+
+def test_own_replicas_never_attract_their_own_scale_up():
+    """The node is warm because the service runs there: ranked as if it held nothing."""
+    assert "b" == chosen(warm("a"), a_node("b"), own=("a",))
+
+
+def test_an_urgent_start_may_use_what_an_own_replica_left_on_disk():
+    """A notice: the weights beside an own replica make the replacement Ready sooner."""
+    assert "a" == chosen(warm("a"), a_node("b"), own=("a",), urgent=True)
+
+
+def test_barred_nodes_are_not_used():
+    assert "b" == chosen(warm("a"), a_node("b"), barred={"a": "failed-here"})
+    assert chosen(a_node("a"), own=("a",), barred={"a": "leaving-here"}) is None
+
+
+def test_an_image_that_most_nodes_hold_counts_as_well_as_a_rare_one():
+    """Common facts are part of a node's class, rare ones single nodes out: same result."""
+    many = [a_node(f"m{number:03}", images=(IMAGE,)) for number in range(COMMON + 1)]
+
+    assert "m000" == chosen(a_node("a"), *many)
+    assert "m001" == chosen(a_node("a"), *many[:2], barred={"m000": "failed-here"})
+
+
+def test_the_choice_says_class_estimate_pool_and_room():
+    case = a_case()
+    choice = an_index(warm("a", used=5), cases=(case,)).pick(case, urgent=True, own=(), barred={})
+
+    assert ("l4", 3) == (choice.pool, choice.free_gpus)
+    assert WarmthClass.WARM is choice.readiness.warmth
+
+
+def test_serving_and_warming_name_the_class():
+    state = a_state(
+        a_placement("a"),
+        a_placement("b", a_replica("p", "b", "Starting")),
+        a_placement("c", rev="old"),
+    )
+    case = a_case(state=state)
+    index = an_index(a_node("a"), a_node("b"), a_node("c"), cases=(case,), services=(state,))
+
+    classes = [index.readiness(case, name).warmth for name in "abc"]
+    assert [WarmthClass.SERVING, WarmthClass.WARMING, WarmthClass.COLD] == classes
+
+
+@pytest.mark.parametrize(
+    ("written", "listed"),
+    [
+        ("vllm/vllm-openai", "docker.io/vllm/vllm-openai:latest"),
+        ("nginx:1", "docker.io/library/nginx:1"),
+        ("nginx:1@sha256:ab", "docker.io/library/nginx@sha256:ab"),
+        ("registry.example/vllm:1", "registry.example/vllm:1"),
+        ("localhost/vllm", "localhost/vllm:latest"),
+        ("host:5000/team/vllm:1@sha256:ab", "host:5000/team/vllm@sha256:ab"),
+    ],
+)
+def test_images_are_compared_by_their_whole_names(written, listed):
+    assert listed == canonical_image(written)
+    assert listed == canonical_image(listed)
+
+
+# ---------------------------------------------------------------- capacity
+@pytest.mark.parametrize(
+    ("rule", "node"),
+    [
+        ("gpus", {"used": 8}),
+        ("cpu", {"cpu": 500}),
+        ("memory", {"memory": GIB // 2}),
+        ("pods", {"pods": 0}),
+    ],
+)
+def test_what_does_not_fit_is_not_chosen_and_says_why(rule, node):
+    case = a_case()
+    index = an_index(a_node("a", **node), cases=(case,))
+
+    assert index.pick(case, urgent=False, own=(), barred={}) is None
+    (tally,) = index.rejections(case, {}, thorough=True)
+    assert (rule, 1, "a", "l4") == (tally.rule, tally.count, tally.node, tally.pool)
+    assert tally.reason
+
+
+def test_other_devices_must_fit_too():
+    requests = Resources(pods=1, extended=(("nvidia.com/gpu", 1), ("rdma/ib", 1)))
+    case = a_case(requests=requests)
+    index = an_index(a_node("a"), cases=(case,))
+
+    assert index.pick(case, urgent=False, own=(), barred={}) is None
+    assert "devices" == index.rejections(case, {}, thorough=True)[0].rule
+
+
+def test_booking_takes_room_for_the_rest_of_the_pass():
+    case = a_case()
+    index = an_index(a_node("a", used=6), a_node("b", used=5), cases=(case,))
+
+    names = []
+    while (choice := index.pick(case, urgent=False, own=(), barred={})) is not None:
+        index.book(choice.node.name, case.need)
+        names.append(choice.node.name)
+
+    assert ["a", "a", "b", "b", "b"] == names
+
+
+def test_a_class_found_full_is_not_searched_again_but_its_skipped_nodes_are():
+    """Room only shrinks within a pass; nodes that one service skips may do for another."""
+    case = a_case()
+    index = an_index(a_node("a"), a_node("b", used=8), cases=(case,))
+
+    assert index.pick(case, urgent=False, own=(), barred={"a": "failed-here"}) is None
+    assert index.pick(case, urgent=False, own=(), barred={"a": "failed-here"}) is None
+    assert "a" == index.pick(case, urgent=False, own=(), barred={}).node.name
+
+
+def test_pods_that_are_still_to_come_are_booked_where_they_were_decided():
+    """A write of ours that the watch has not shown yet is never given away twice."""
+    state = a_state(a_placement("a", replicas=2, service="other"), name="other")
+
+    case = a_case()
+    index = an_index(a_node("a", used=6), a_node("b"), cases=(case,), services=(state,))
+    assert "b" == index.pick(case, urgent=False, own=(), barred={}).node.name
+
+
+def test_missing_pods_of_an_old_rev_are_booked_by_their_own_requests():
+    live = a_placement("a", replicas=1, rev="old", requests=some_resources(4))
+    case = a_case(a_unit(pools=("l4",), gpu_count=1))
+    index = an_index(a_node("a", used=4), cases=(case,), services=(a_state(live),))
+
+    assert index.pick(case, urgent=False, own=(), barred={}) is None
+
+
+def test_missing_pods_of_unknown_size_close_their_node():
+    """Another unit's shape did not render: unknown is not zero."""
+    state = a_state(a_placement("a", replicas=1, service="other"), name="other")
+    case = a_case()
+    index = an_index(a_node("a"), a_node("b", used=7), cases=(case,), services=(state,))
+
+    assert "b" == index.pick(case, urgent=False, own=(), barred={}).node.name
+
+
+def test_missing_pods_on_a_node_that_is_gone_are_booked_nowhere():
+    state = a_state(a_placement("gone", replicas=1))
+
+    assert (
+        "a"
+        == an_index(a_node("a"), services=(state,))
+        .pick(a_case(), urgent=False, own=(), barred={})
+        .node.name
+    )
+
+
+def test_overbooked_nodes_take_nothing():
+    assert chosen(a_node("a", used=9)) is None
+
+
+# -------------------------------------------------------------- rejections
+def test_tallies_count_by_rule_and_name_the_nearest_first():
+    case = a_case(a_unit(pools=("l4",)))
+    index = an_index(
+        a_node("a", used=8),
+        a_node("b", used=8),
+        a_node("c", cordoned=True),
+        a_node("d", pool="h100"),
+        a_node("e", notice=a_notice()),
+        a_node("f"),
+        cases=(case,),
+    )
+
+    tallies = index.rejections(case, {"f": "failed-here", "gone": "failed-here"}, thorough=True)
+    expected = [("gpus", 2), ("failed-here", 1), ("noticed", 1), ("cordoned", 1), ("pool", 1)]
+    assert expected == [(tally.rule, tally.count) for tally in tallies]
+    assert "0 of 8 GPUs free, a replica needs 1" == tallies[0].reason
+
+
+def test_nodes_that_fit_are_in_no_tally():
+    case = a_case()
+
+    assert () == an_index(a_node("a"), cases=(case,)).rejections(case, {}, thorough=True)
+
+
+def test_a_quick_tally_counts_gpus_only_and_a_thorough_one_is_kept_until_room_is_taken():
+    case = a_case(requests=some_resources(1, cpu=1_000))
+    index = an_index(a_node("a", cpu=500), a_node("b", cpu=1_500), cases=(case,))
+
+    assert () == index.rejections(case, {}, thorough=False)
+    first = index.rejections(case, {}, thorough=True)
+    assert first == index.rejections(case, {}, thorough=True)
+    index.book("b", case.need)
+    assert [("cpu", 2)] == [(t.rule, t.count) for t in index.rejections(case, {}, thorough=True)]
+
+
+# --------------------------------------------------------------- questions
+def test_would_fit_asks_what_a_departure_frees():
+    case = a_case()
+    index = an_index(a_node("a", used=8), a_node("b", used=8, cordoned=True), cases=(case,))
+
+    assert index.would_fit(case, "a", some_resources(1))
+    assert not index.would_fit(case, "a", some_resources(0))
+    assert not index.would_fit(case, "b", some_resources(1))
+    assert not index.would_fit(case, "gone", some_resources(1))
+
+
+def test_a_service_without_pools_may_use_all_of_the_fleet_in_its_order():
+    case = a_case(a_unit(pools=()))
+
+    assert ["l4", "h100"] == [pool.name for pool in case.ask.pools]
+
+
+def test_pools_that_the_fleet_does_not_know_are_left_out():
+    case = a_case(a_unit(pools=("gone", "l4")))
+
+    assert ["l4"] == [pool.name for pool in case.ask.pools]
+
+
+def test_node_and_pool_of_a_name():
+    case = a_case()
+    index = an_index(a_node("a"), a_node("x", pool="other"), cases=(case,))
+
+    assert "a" == index.node("a").name
+    assert index.node("gone") is None
+    assert ["l4", "", ""] == [index.pool(case, name) for name in ("a", "x", "gone")]
+
+
+# -------------------------------------------------------------- invariants
+nodes = st.lists(
+    st.builds(
+        lambda number, gpus, used, pool, is_warm, image, cordoned, cpu: a_node(
+            f"n{number:03}",
+            gpus=gpus,
+            used=used,
+            pool=pool,
+            weights=(MODEL_REVISION,) if is_warm else (),
+            images=(IMAGE,) if image else (),
+            cordoned=cordoned,
+            cpu=cpu,
+        ),
+        st.integers(0, 999),
+        st.integers(0, 8),
+        st.integers(0, 8),
+        st.sampled_from(["l4", "h100", "other"]),
+        st.booleans(),
+        st.booleans(),
+        st.booleans(),
+        st.sampled_from([8_500, 64_000]),
+    ),
+    max_size=12,
+    unique_by=lambda node: node.name,
+)
+
+
+@given(nodes, st.booleans(), st.integers(1, 3), st.data())
+def test_the_index_gives_the_node_that_looking_at_each_would_give(found, urgent, gpus, data):
+    """The index is only faster: the same minimum of the same key over all nodes."""
+    case = a_case(a_unit(pools=("l4", "h100"), gpu_count=gpus))
+    own = set(
+        data.draw(st.lists(st.sampled_from([n.name for n in found]), max_size=2)) if found else ()
+    )
+    index = an_index(*found, cases=(case,))
+    while True:
+        choice = index.pick(case, urgent=urgent, own=own, barred={})
+        best = _by_hand(case, found, index, own, urgent=urgent)
+        assert best == (choice.node.name if choice is not None else None)
+        if choice is None:
+            return
+        index.book(best, case.need)
+        own.add(best)
+
+
+def _by_hand(case, found, index, own, *, urgent):
+    ranks = []
+    for node in found:
+        room: Room = index._rooms[node.name]
+        if first_rejection(node, dict(node.labels), case.ask) or misfit(room, case.need):
+            continue
+        facts = index._warmth.facts(case, node.name)
+        plain = node.name in own and not urgent
+        bucket = _bucket(case, Facts() if plain else facts)
+        pool = [pool.name for pool in case.ask.pools].index(dict(node.labels)["pool"])
+        ranks.append(
+            rank(
+                near(bucket, pool, urgent=urgent),
+                own_here=node.name in own,
+                free_gpus=room.device("nvidia.com/gpu"),
+                name=node.name,
+            )
+        )
+    return min(ranks)[-1] if ranks else None
