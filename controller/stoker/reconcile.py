@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-from stoker.apply import InventoryStore, apply
+from stoker.apply import HistoryStore, InventoryStore, apply
 from stoker.check import CheckMemo, check
 from stoker.decide import decide
 from stoker.diff import DiffMemo, diff
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled, StokerError
 from stoker.log import get_log
 from stoker.model.change import ChangeSet
-from stoker.model.fleet import Desired
+from stoker.model.fleet import Desired, FleetMode
 from stoker.model.history import History
 from stoker.model.live import LiveView
 from stoker.model.manifest import ManifestSet
@@ -59,6 +59,7 @@ class Parts:
     observer: Observer
     renderer: Renderer
     store: InventoryStore
+    history: HistoryStore
     identity: Identity
     source_memo: SourceMemo = field(default_factory=SourceMemo)
     check_memo: CheckMemo = field(default_factory=CheckMemo)
@@ -146,7 +147,7 @@ def _sourced(parts: Parts, state: State, found: Pass) -> Pass:
 def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Reach) -> Pass:
     """Stages 2 to 8: observe, shape, decide, render, check, diff, apply."""
     _refuse_other_cluster(parts, desired)
-    if reach >= Reach.APPLY:
+    if reach >= Reach.APPLY and desired.fleet.mode is FleetMode.CORRECT:
         parts.prepare()
     fleet_id = parts.identity.fleet_id
     seen = observe(parts.observer, desired, found.now_ms)
@@ -195,6 +196,8 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         checkpoint=parts.checkpoint,
     )
     state.history = History.from_records(plan.history)
+    if desired.fleet.mode is FleetMode.CORRECT:
+        parts.history.save(state.history)
     return replace(found, outcome=outcome)
 
 

@@ -61,13 +61,6 @@ def test_a_bad_propagation_policy_is_422(server):
     assert 'propagationPolicy: Unsupported value: "X"' in refused.message
 
 
-def test_a_collection_is_deleted_by_selector(filled):
-    answer = filled.send("DELETE", filled.path("ConfigMap"), labelSelector="x=1")
-
-    assert answer.status == 200
-    assert listed(filled) == ["c0", "c2", "c4"]
-
-
 def pod(server, name="p", **spec):
     body = {"metadata": {"name": name, "labels": {"app": "a"}}, "spec": template(**spec)["spec"]}
     return server.post("Pod", body)

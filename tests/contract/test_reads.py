@@ -131,6 +131,13 @@ def test_an_expired_page_is_gone(memory):
     assert (refused.status, refused.reason) == (410, "Expired")
 
 
+def test_a_collection_is_deleted_by_selector(filled):
+    answer = filled.send("DELETE", filled.path("ConfigMap"), labelSelector="x=1")
+
+    assert answer.status == 200
+    assert listed(filled) == ["c0", "c2", "c4"]
+
+
 # ----------------------------------------------------------------------- discovery
 
 

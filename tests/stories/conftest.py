@@ -10,14 +10,22 @@ from typing import Any
 import pytest
 
 from stoker.cli.world import World, WorldNode
+from stoker.render import Renderer
 from stories.faults import Faults
 from stories.files import QUICK, the_village
 
 NewWorld = Callable[..., World]
 
 
+@pytest.fixture(scope="session")
+def renderer() -> Iterator[Renderer]:
+    """One render child for all stories: starting one takes longer than most of them."""
+    with Renderer(1) as shared:
+        yield shared
+
+
 @pytest.fixture
-def new_world(tmp_path: Path) -> Iterator[NewWorld]:
+def new_world(tmp_path: Path, renderer: Renderer) -> Iterator[NewWorld]:
     """Make a world of three nodes with a GPU each, or as told; closed after the test."""
     made: list[World] = []
     numbers = itertools.count(1)
@@ -26,7 +34,9 @@ def new_world(tmp_path: Path) -> Iterator[NewWorld]:
         folder = tmp_path / f"world-{next(numbers)}"
         folder.mkdir()
         plain = tuple(WorldNode(f"gpu-{number}") for number in (1, 2, 3))
-        made.append(World(folder, nodes or plain, **{"times": QUICK, **options}))
+        made.append(
+            World(folder, nodes or plain, **{"times": QUICK, "renderer": renderer, **options})
+        )
         return made[-1]
 
     yield make

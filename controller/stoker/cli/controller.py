@@ -24,6 +24,7 @@ from stoker.loop.server import Readiness, StatusServer
 from stoker.loop.step import Event, EventKind, PassKind, Timing
 from stoker.loop.work import Work
 from stoker.metrics import Metrics
+from stoker.model.history import History
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef, SourceRevision
 from stoker.objects.names import manager_of
@@ -53,7 +54,11 @@ def build_work(session: Session, revision: SourceRevision, metrics: Metrics) -> 
         fleet_id=parts.identity.fleet_id,
         count=lambda result: metrics.publish.labels(result).inc(),
     )
-    state = State(desired=desired, previous=_previous(publisher, desired.fleet.status_branch))
+    state = State(
+        desired=desired,
+        history=_history(parts),
+        previous=_previous(publisher, desired.fleet.status_branch),
+    )
     mirrors = MirrorWriter(parts.cluster, parts.clock, parts.identity.fleet_id)
     parts.prepare = _once(
         lambda: ensure_namespace(parts.cluster, session.target.namespace, parts.identity.fleet_id)
@@ -91,6 +96,15 @@ def ensure_namespace(cluster: Cluster, name: str, fleet_id: str) -> None:
                 code="state-namespace-missing",
                 hint="run `stoker install … | kubectl apply -f -` first",
             ) from error
+
+
+def _history(parts: Parts) -> History:
+    """What earlier processes learned; unreadable counts as lost, which shrinks nothing."""
+    try:
+        return parts.history.read()
+    except StokerError as error:
+        _log.warning("history.unread", code=error.code, message=error.message)
+        return History()
 
 
 def _previous(publisher: Publisher, branch: str) -> PreviousStatus:
@@ -156,6 +170,7 @@ class Controller:
             full_pass=settings.loop.full_pass_seconds,
         )
         loop = Loop(work.run, parts.clock, self._metrics, timing=timing, lease=self._lease(parts))
+        parts.checkpoint = loop.checkpoint
         observer = self._watching(parts, loop)
         poller = Poller(
             parts.repo,

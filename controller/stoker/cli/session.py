@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from stoker._version import __version__
-from stoker.apply import InventoryStore
+from stoker.apply import HistoryStore, InventoryStore
 from stoker.cli.connect import connect
 from stoker.clock import SystemClock
 from stoker.engine.load import in_flight
@@ -96,7 +96,10 @@ def only_fleet(repo: Repo, revision: SourceRevision, wanted: str = "") -> str:
 
 @dataclass(slots=True)
 class Session:
-    """A connected cluster and a fleet of a repository, with everything a pass needs."""
+    """A connected cluster and a fleet of a repository, with everything a pass needs.
+
+    A `shared_renderer` outlives the session.
+    """
 
     repo: ClosableRepo
     target: Target
@@ -104,6 +107,7 @@ class Session:
     cluster: Cluster | None = None
     render_workers: int = 0
     require_jail: bool = False
+    shared_renderer: Renderer | None = None
     memo: SourceMemo = field(default_factory=SourceMemo)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -136,7 +140,9 @@ class Session:
         return source(self.repo, self.target.fleet_path, self.memo, revision=revision)
 
     def renderer(self) -> Renderer:
-        """Render children, ended with the session."""
+        """Render children, ended with the session unless they are shared."""
+        if self.shared_renderer is not None:
+            return self.shared_renderer
         return self._stack.enter_context(
             Renderer(self.render_workers, clock=self.clock, require_jail=self.require_jail)
         )
@@ -153,6 +159,7 @@ class Session:
             observer=Observer(cluster, self.clock, fleet_id=fleet_id, load_probe=probe_load),
             renderer=self.renderer(),
             store=InventoryStore(cluster, fleet_id, namespace=self.target.namespace),
+            history=HistoryStore(cluster, fleet_id, namespace=self.target.namespace),
             identity=Identity(
                 version=__version__,
                 fleet_id=fleet_id,

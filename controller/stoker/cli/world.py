@@ -28,6 +28,7 @@ from stoker.loop.work import Work
 from stoker.metrics import Metrics
 from stoker.model.ports import Clock, Repo
 from stoker.reconcile import Pass, finding_of
+from stoker.render import Renderer, RenderMemo
 from stoker.report.definitions import definition_manifests
 from stoker.sim.clock import VirtualClock
 from stoker.sim.controlplane import ControlPlane
@@ -53,7 +54,10 @@ class WorldNode:
 
 
 class World:
-    """`commit`, `advance`, look. `wrap` and `wrap_repo` let tests put faults between."""
+    """`commit`, `advance`, look. `wrap` and `wrap_repo` let tests put faults between.
+
+    Controllers of one world share a given `renderer`; what it remembers goes with each.
+    """
 
     def __init__(
         self,
@@ -68,6 +72,7 @@ class World:
         fleet_id: str = "",
         plane: ControlPlane | None = None,
         speed: float = 1.0,
+        renderer: Renderer | None = None,
     ) -> None:
         self._plane = plane
         self.clock: Clock = VirtualClock() if plane is None else SystemClock()
@@ -85,6 +90,7 @@ class World:
         self._fleet_id = fleet_id
         self._wrap = wrap
         self._wrap_repo = wrap_repo
+        self._renderer = renderer
         self._session: Session | None = None
         self._starts = 0
         self.work: Work | None = None
@@ -213,12 +219,15 @@ class World:
             allow_file=True,
         )
         transport = self._wrap(self.server)
+        if self._renderer is not None:
+            self._renderer.memo = RenderMemo()
         self._session = Session(
             self._wrap_repo(repo),  # type: ignore[arg-type]
             Target(fleet_path=self._fleet_path, fleet_id=self._fleet_id),
             clock=self.clock,
             cluster=Client(transport, user_agent="stoker"),
             render_workers=1,
+            shared_renderer=self._renderer,
         )
         self._session.__enter__()
 
@@ -268,6 +277,11 @@ class World:
             if not writes:
                 return
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a simulated pod is still on its way to something."""
+        return self._due_ms is not None
+
     def advance(self, seconds: float, *, passes: bool = True) -> None:
         """Let time go by, second by second, with a pass after each."""
         for _ in range(round(seconds * 1000 / STEP_MS)):
@@ -286,7 +300,7 @@ class World:
         for second in range(seconds):
             before = server.resource_version
             self.advance(1)
-            resting = server.resource_version == before and self._due_ms is None
+            resting = server.resource_version == before and not self.is_busy
             still = still + 1 if resting else 0
             if still >= quiet:
                 return second + 1

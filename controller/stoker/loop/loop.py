@@ -26,7 +26,7 @@ from stoker.metrics import Metrics
 from stoker.model.ports import Clock
 from stoker.model.refs import SourceRevision
 
-__all__ = ["Loop", "PassRequest", "PassVerdict"]
+__all__ = ["Loop", "PassAborted", "PassRequest", "PassVerdict"]
 
 _log = get_log("loop")
 
@@ -51,6 +51,14 @@ class PassVerdict:
     wake_in: float | None = None
 
 
+class PassAborted(BaseException):
+    """Raised by a checkpoint: stop, a notice, or a lost lease ends the pass here.
+
+    Not an Exception, so that no stage's boundary takes it for a bug; what was sent is
+    folded, and the next pass starts from the cluster as it stands, as after a crash.
+    """
+
+
 class Loop:
     """Runs passes until stopped. `run_pass` must not raise anything but bugs."""
 
@@ -72,13 +80,31 @@ class Loop:
         self.state = LoopState()
         self.last_pass_ended = 0.0
         self._next_renewal = 0.0
+        self._stop_wanted = False
+        self._notice_wanted = False
+        self._running = PassKind.NONE
 
     def put(self, event: Event) -> None:
         """Give the loop an event; callable from any thread and from signal handlers."""
+        if event.kind is EventKind.NOTICE:
+            self._notice_wanted = True
         self._queue.put(event)
 
+    def checkpoint(self) -> None:
+        """What a pass calls between units and requests: raises PassAborted to end it.
+
+        Only a stop, a notice (which runs a pass of its own at once) and a lost lease do.
+        """
+        if self._stop_wanted:
+            raise PassAborted("stopping")
+        if self._notice_wanted and self._running is PassKind.FULL:
+            raise PassAborted("a node gave notice")
+        if not self._keep_lease():
+            raise PassAborted("the lease is lost")
+
     def stop(self) -> None:
-        """Ask for a clean end."""
+        """Ask for a clean end; a pass that runs ends at its next checkpoint."""
+        self._stop_wanted = True
         self.put(Event(EventKind.STOP, self._clock.monotonic()))
 
     def run(self) -> None:
@@ -126,12 +152,20 @@ class Loop:
     def _one_pass(self, kind: PassKind) -> None:
         request = PassRequest(kind, self.state.revision, self.state.source_finding)
         started = self._clock.monotonic()
+        self._running = kind
+        if kind is PassKind.NOTICE:
+            self._notice_wanted = False
         try:
             verdict = self._run_pass(request)
+        except PassAborted as why:
+            _log.info("pass.aborted", kind=kind, why=str(why))
+            verdict = PassVerdict(failed=False, wake_in=0.0)
         except Exception:  # noqa: BLE001 - the pass is one of the three boundaries
             _log.exception("pass.crashed", kind=kind)
             self._metrics.bugs.inc()
             verdict = PassVerdict(failed=True)
+        finally:
+            self._running = PassKind.NONE
         now = self._clock.monotonic()
         self.last_pass_ended = now
         result = "failed" if verdict.failed else "done"

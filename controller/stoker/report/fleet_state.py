@@ -103,7 +103,11 @@ def _prune_hold(inputs: ReportInputs) -> str:
     changes = inputs.changes
     if changes is None:
         return ""
-    due = any(c.action is Action.DELETE for unit in changes.units for c in unit.changes)
+    due = any(
+        c.action is Action.DELETE or c.code == "prune-held"
+        for unit in changes.units
+        for c in unit.changes
+    )
     return (
         (inputs.outcome.prune_hold if inputs.outcome else "") or changes.prune_hold if due else ""
     )

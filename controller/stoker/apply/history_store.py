@@ -1,0 +1,72 @@
+"""What decide learned, in one ConfigMap beside the inventory.
+
+History comes in after a pass and goes out at the start of a process. Losing it is safe:
+every window then starts now and nothing shrinks. Used by reconcile and the command line.
+"""
+
+from __future__ import annotations
+
+from stoker.errors import StokerError
+from stoker.kube.errors import NotFound
+from stoker.log import get_log
+from stoker.model.history import History
+from stoker.model.ports import Cluster
+from stoker.model.refs import ObjectRef, UnitRef
+from stoker.objects.names import MANAGED_BY, manager_of
+
+__all__ = ["HistoryStore"]
+
+_log = get_log("history")
+
+HISTORY_LABEL = "stoker.dev/history"
+MAX_BYTES = 900_000
+"""A ConfigMap holds 1 MiB; beyond this the history is kept in memory only."""
+
+
+class HistoryStore:
+    """One fleet's history. Belongs to the reconciler thread; only the leader writes."""
+
+    def __init__(self, cluster: Cluster, fleet_id: str, *, namespace: str) -> None:
+        self._cluster = cluster
+        self._fleet_id = fleet_id
+        self._ref = ObjectRef("", "ConfigMap", namespace, f"stoker-{fleet_id}-history")
+        self._saved: dict[str, str] | None = None
+
+    def read(self) -> History:
+        """What the cluster holds; empty when there is none. Raises what the port raises."""
+        try:
+            data = self._cluster.get(self._ref).get("data") or {}
+        except NotFound:
+            data = {}
+        self._saved = {str(key): str(text) for key, text in data.items()}
+        return History.from_records(
+            (UnitRef(*key.split(".", 2)), text)
+            for key, text in sorted(self._saved.items())
+            if key.count(".") >= 2
+        )
+
+    def save(self, history: History) -> bool:
+        """Make the cluster hold it; nothing is sent when it does. False when it could not."""
+        data = {f"{ref.kind}.{ref.namespace}.{ref.name}": text for ref, text in history.records()}
+        if data == (self._saved or {}):
+            return True
+        if sum(len(key) + len(text) for key, text in data.items()) > MAX_BYTES:
+            _log.warning("history.unsaved", why="too large")
+            return False
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": self._ref.name,
+                "namespace": self._ref.namespace,
+                "labels": {HISTORY_LABEL: self._fleet_id, MANAGED_BY: "stoker"},
+            },
+            "data": data,
+        }
+        try:
+            self._cluster.apply(body, manager=manager_of(self._fleet_id), force=True)
+        except StokerError as error:
+            _log.warning("history.unsaved", code=error.code, message=error.message)
+            return False
+        self._saved = data
+        return True

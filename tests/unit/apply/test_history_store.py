@@ -1,0 +1,62 @@
+"""What decide learned survives the process, and losing it is no fault."""
+
+from stoker.apply import HistoryStore
+from stoker.kube.client import Client
+from stoker.kube.memory import MemoryServer
+from stoker.model.history import History, UnitHistory
+from stoker.model.refs import UnitRef
+from stoker.sim.clock import VirtualClock
+
+QWEN = UnitRef("ModelService", "llm", "qwen-7b")
+LEARNED = History(((QWEN, UnitHistory(wanted=3)),))
+
+
+def a_store(server: MemoryServer) -> HistoryStore:
+    return HistoryStore(Client(server), "f00dcafe", namespace="default")
+
+
+def test_a_fresh_process_reads_what_the_last_one_saved():
+    """Windows and wanted counts go on through a restart."""
+    server = MemoryServer(VirtualClock())
+    first = a_store(server)
+    first.read()
+    saved = first.save(LEARNED)
+
+    assert saved
+    assert LEARNED == a_store(server).read()
+
+
+def test_an_unchanged_history_costs_no_request():
+    """A steady fleet writes nothing."""
+    server = MemoryServer(VirtualClock())
+    store = a_store(server)
+    store.read()
+    store.save(LEARNED)
+    before = server.resource_version
+    asked = len(server.audit)
+    store.save(LEARNED)
+
+    assert before == server.resource_version
+    assert asked == len(server.audit)
+
+
+def test_an_entry_that_is_no_history_counts_as_lost():
+    """Unknown is not zero: a damaged entry is left out, never read as a count."""
+    server = MemoryServer(VirtualClock())
+    store = a_store(server)
+    store.read()
+    store.save(LEARNED)
+    client = Client(server)
+    live = next(m for m in client.list("", "ConfigMap", "default").items)
+    live["data"] = {"ModelService.llm.qwen-7b": "not json"}
+    client.update(live, manager="someone")
+
+    assert History() == a_store(server).read()
+
+
+def test_a_missing_namespace_fails_softly():
+    """History is no reason to stop a pass."""
+    store = HistoryStore(Client(MemoryServer(VirtualClock())), "f00d", namespace="nowhere")
+    store.read()
+
+    assert not store.save(LEARNED)
