@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-__all__ = ["AuditMark", "Cost", "Meter", "count_requests", "row", "wait_until"]
+__all__ = [
+    "AuditMark",
+    "Cost",
+    "Meter",
+    "Requests",
+    "count_requests",
+    "machine",
+    "row",
+    "run_seconds",
+    "wait_until",
+]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_READS = frozenset({"get", "list", "watch"})
 
 
-def row(measure: str, value: float, unit: str, bar: float | None, *, section: str = "core") -> dict:
+def row(
+    measure: str, value: float, unit: str, bar: float | None, *, section: str = "core"
+) -> dict[str, Any]:
     """One row of the results; `bar` is the most that the value may be, None = no bar."""
     return {
         "section": section,
@@ -27,6 +42,29 @@ def row(measure: str, value: float, unit: str, bar: float | None, *, section: st
         "bar": bar,
         "holds": bar is None or value <= bar,
     }
+
+
+def machine() -> dict[str, Any]:
+    """The machine that the figures are from, and how busy it was when asked."""
+    return {
+        "cpu": _first_value("/proc/cpuinfo", "model name"),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_mib": int(_first_value("/proc/meminfo", "MemTotal").split()[0]) // 1024,
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "load_average": [round(value, 2) for value in os.getloadavg()],
+    }
+
+
+def _first_value(path: str, key: str) -> str:
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return "0"
+
+
+# ------------------------------------------------------------------ CPU and memory
 
 
 def _stat(pid: int) -> tuple[int, float] | None:
@@ -52,7 +90,8 @@ def _family(root: int) -> list[int]:
     return sorted(members)
 
 
-def _peak_mib(pid: int) -> float:
+def peak_mib(pid: int) -> float:
+    """VmHWM: the most memory the process has held at once; 0 when it is gone."""
     try:
         for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):
@@ -64,11 +103,11 @@ def _peak_mib(pid: int) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU seconds with children, peak MiB of the process and of its largest child."""
+    """CPU seconds with children, peak MiB of the process and of each living child."""
 
     cpu_seconds: float
     peak_mib: float
-    child_peak_mib: float
+    children_mib: tuple[float, ...]
 
 
 @dataclass
@@ -79,15 +118,34 @@ class Meter:
     _zero: float = field(default=0.0)
 
     def cpu(self) -> float:
+        """CPU seconds so far, of the process, its living children and those it reaped."""
         return sum(found[1] for pid in _family(self.pid) if (found := _stat(pid)) is not None)
 
     def start(self) -> None:
+        """Count from here."""
         self._zero = self.cpu()
 
     def read(self) -> Cost:
-        family = _family(self.pid)
-        children = [_peak_mib(pid) for pid in family if pid != self.pid]
-        return Cost(self.cpu() - self._zero, _peak_mib(self.pid), max(children, default=0.0))
+        """The cost since `start`; peaks are those of the whole life."""
+        children = [peak_mib(pid) for pid in _family(self.pid) if pid != self.pid]
+        return Cost(
+            cpu_seconds=self.cpu() - self._zero,
+            peak_mib=peak_mib(self.pid),
+            children_mib=tuple(sorted(round(mib, 1) for mib in children)),
+        )
+
+    def settle(self, *, quiet_seconds: float = 3.0, share: float = 0.05, seconds: float) -> None:
+        """Wait until the process has used less than `share` of a core for `quiet_seconds`."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            before = self.cpu()
+            time.sleep(quiet_seconds)
+            if self.cpu() - before < share * quiet_seconds:
+                return
+        raise TimeoutError(f"the controller is still busy after {seconds:.0f} s")
+
+
+# ------------------------------------------------------------------------- requests
 
 
 @dataclass(frozen=True)
@@ -99,18 +157,41 @@ class AuditMark:
 
     @classmethod
     def now(cls, path: Path) -> AuditMark:
+        """The end of the log as it is."""
         return cls(path, path.stat().st_size if path.exists() else 0)
 
 
-def count_requests(mark: AuditMark, agent: str) -> Counter[str]:
-    """Requests of one client since the mark by verb; a watch counts when it starts.
+@dataclass(frozen=True)
+class Requests:
+    """Requests of one client by verb; those on its lease stand apart, for they follow the clock."""
+
+    verbs: Counter[str]
+    lease: Counter[str]
+
+    @property
+    def total(self) -> int:
+        """All but the lease's."""
+        return sum(self.verbs.values())
+
+    @property
+    def writes(self) -> int:
+        """All writes but the lease's."""
+        return sum(count for verb, count in self.verbs.items() if verb not in _READS)
+
+    def __str__(self) -> str:
+        return f"{dict(self.verbs)}, lease {dict(self.lease)}"
+
+
+def count_requests(mark: AuditMark, agent: str) -> Requests:
+    """Requests of one client since the mark; a watch counts when it starts.
 
     Server-side applies are told from other patches by their `force` query.
     """
     verbs: Counter[str] = Counter()
+    lease: Counter[str] = Counter()
+    seen: set[str] = set()
     with mark.path.open("rb") as log:
         log.seek(mark.offset)
-        seen: set[str] = set()
         for line in log:
             if not line.endswith(b"\n"):
                 break
@@ -122,14 +203,20 @@ def count_requests(mark: AuditMark, agent: str) -> Counter[str]:
             if event["auditID"] in seen:
                 continue
             seen.add(event["auditID"])
-            verb = event.get("verb", "-")
-            query = parse_qs(urlsplit(event.get("requestURI", "")).query)
-            if verb == "patch" and "force" in query:
-                verb = "apply"
-            if query.get("dryRun"):
-                verb += "-dryrun"
-            verbs[verb] += 1
-    return verbs
+            resource = (event.get("objectRef") or {}).get("resource", "")
+            (lease if resource == "leases" else verbs)[_verb(event)] += 1
+    return Requests(verbs, lease)
+
+
+def _verb(event: dict[str, Any]) -> str:
+    verb = str(event.get("verb", "-"))
+    query = parse_qs(urlsplit(event.get("requestURI", "")).query)
+    if verb == "patch" and "force" in query:
+        verb = "apply"
+    return f"{verb}-dryrun" if query.get("dryRun") else verb
+
+
+# ---------------------------------------------------------------------------- time
 
 
 def wait_until(
@@ -144,8 +231,8 @@ def wait_until(
     return time.monotonic() - started
 
 
-def run_seconds(command: list[str], *, times: int, ok: tuple[int, ...] = (0,)) -> list[float]:
-    """Wall seconds of each run of a command."""
+def run_seconds(command: Sequence[str], *, times: int, ok: tuple[int, ...] = (0,)) -> list[float]:
+    """Wall seconds of each run of a command, sorted."""
     taken = []
     for _ in range(times):
         started = time.monotonic()

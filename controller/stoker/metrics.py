@@ -33,6 +33,9 @@ class Metrics:
         self.writes = Counter(
             "stoker_writes_total", "Objects written by result", ["result"], registry=self.registry
         )
+        self.renders = Counter(
+            "stoker_renders_total", "Render jobs, one or two a changed unit", registry=self.registry
+        )
         self.units = Gauge(
             "stoker_units", "Units by sync and health", ["sync", "health"], registry=self.registry
         )

@@ -237,12 +237,26 @@ def _refuse_other_cluster(parts: Parts, desired: Desired) -> None:
         )
 
 
+_USUAL_KINDS = (
+    ("", "ConfigMap"),
+    ("", "Service"),
+    ("", "ServiceAccount"),
+    ("apps", "Deployment"),
+    ("policy", "PodDisruptionBudget"),
+)
+"""What nearly every unit is made of: looked through for marks where no inventory is left."""
+
+
 def _live_of(parts: Parts, sets: tuple[ManifestSet, ...]) -> LiveView:
     """The live view, once every kind that is rendered or owned is listed."""
     refs = {m.ref for s in sets for m in s.manifests} | {ref for s in sets for ref in s.kept}
-    if (stored := parts.store.stored()) is not None:
-        refs |= set(stored.owners())
     keys = {WatchKey(ref.group, ref.kind, ref.version, ref.namespace) for ref in refs}
+    if (stored := parts.store.stored()) is not None:
+        owned = stored.owners()
+        keys |= {WatchKey(ref.group, ref.kind, ref.version, ref.namespace) for ref in owned}
+    else:
+        places = {s.unit.namespace for s in sets}
+        keys |= {WatchKey(*kind, "v1", place) for kind in _USUAL_KINDS for place in places}
     wide = {key for key in base_keys(()) if not key.namespace}
     parts.observer.ensure(key for key in keys if replace(key, namespace="") not in wide)
     return parts.observer.live()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from importlib import import_module
 
 import typer
@@ -11,7 +12,7 @@ import typer.completion
 
 from stoker.cli.catalog import COMMANDS, Command
 from stoker.cli.exits import Exit, exit_code_of, print_crash, print_error
-from stoker.errors import StokerError
+from stoker.errors import Stalled, StokerError
 
 __all__ = ["build", "run"]
 
@@ -61,9 +62,9 @@ def run(arguments: list[str]) -> int:
     try:
         result = app(arguments, standalone_mode=False, prog_name="stoker")
     except StokerError as error:
-        print_error(error)
         if debug:
-            print_crash(error, debug=True)
+            traceback.print_exception(error)
+        print_error(error)
         return exit_code_of(error)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
@@ -71,6 +72,11 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return Exit.OK
+    except OSError as error:
+        if debug:
+            traceback.print_exception(error)
+        print_error(Stalled(str(error), code="file-error"))
+        return Exit.UNDECIDED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else Exit.USAGE
     except Exception as error:  # noqa: BLE001 - the top of the process: a crash is reported as a bug

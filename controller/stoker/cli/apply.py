@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from stoker.cli.exits import Exit, print_findings
+from stoker.cli.exits import Exit, is_wrong_use, print_findings
 from stoker.cli.options import Context, FleetPath, Kubeconfig, RequestTimeout, StateNamespace
 from stoker.cli.style import Style, narrate
 
@@ -46,7 +46,7 @@ def apply(
         shown = reconcile(parts, state, revision=at, reach=Reach.DIFF)
         if shown.failure is not None or shown.changes is None or shown.live is None:
             print_findings((shown.failure,) if shown.failure else ())
-            wrong = shown.failure is not None and shown.failure.code == "wrong-cluster"
+            wrong = shown.failure is not None and is_wrong_use(shown.failure.code)
             return Exit.USAGE if wrong else Exit.UNDECIDED
         last = summarise(shown.changes, shown.plan, shown.live, parts.identity.fleet_id)
         narrate(f"fleet {desired.fleet.name}  {at.short}  cluster {desired.fleet.cluster_uid}")

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stoker.cli.base_view import BaseView
+from stoker.cli.exits import is_wrong_use
 from stoker.cli.offline import Offline, offline
+from stoker.cli.print_plan import duration
 from stoker.cli.recorded import read_recorded
-from stoker.cli.session import ClosableRepo, Session, Target, find_fleets, local_repo, only_fleet
+from stoker.cli.session import (
+    ClosableRepo,
+    Session,
+    Target,
+    find_fleets,
+    fleet_header,
+    local_repo,
+    only_fleet,
+)
 from stoker.clock import SystemClock
 from stoker.diff import DiffMemo, diff
 from stoker.errors import BadInput, Finding, Stalled
@@ -72,14 +82,7 @@ def compare(query: Query) -> Iterator[Compared]:
             find_fleets(repo, at, wanted) if query.all_fleets else (only_fleet(repo, at, wanted),)
         )
     for fleet_path in paths:
-        target = Target(
-            kubeconfig=query.target.kubeconfig,
-            context=query.target.context,
-            fleet_path=fleet_path,
-            fleet_id=query.target.fleet_id,
-            namespace=query.target.namespace,
-            timeout_seconds=query.target.timeout_seconds,
-        )
+        target = replace(query.target, fleet_path=fleet_path)
         if query.base or query.snapshot:
             yield _revisions(query, target)
         else:
@@ -106,17 +109,15 @@ def _cluster(query: Query, target: Target) -> Compared:
         if done.failure is not None:
             raise (
                 BadInput((done.failure,), code=done.failure.code)
-                if _is_usage(done.failure)
+                if is_wrong_use(done.failure.code)
                 else Stalled(done.failure.message, code=done.failure.code, hint=done.failure.hint)
             )
         assert done.snapshot is not None
         assert done.plan is not None
         assert done.live is not None
         findings = {*desired.findings, *done.findings, *(f for s in done.sets for f in s.findings)}
-        context = target.context or "current context"
         return Compared(
-            header=f"fleet {desired.fleet.name} (context {context}, "
-            f"{done.snapshot.cluster_uid[:4]}…)  head {_head(query, at.commit)}  "
+            header=f"{fleet_header(desired, target)}  head {_head(query, at.commit)}  "
             f"live {rfc3339(done.snapshot.taken_at_ms)[11:]}",
             desired=desired,
             snapshot=done.snapshot,
@@ -127,10 +128,6 @@ def _cluster(query: Query, target: Target) -> Compared:
             fleet_id=parts.identity.fleet_id,
             findings=tuple(sorted(findings)),
         )
-
-
-def _is_usage(finding: Finding) -> bool:
-    return finding.code == "wrong-cluster"
 
 
 def _head(query: Query, commit: str) -> str:
@@ -154,10 +151,14 @@ def _revisions(query: Query, target: Target) -> Compared:
         DiffMemo(),
         plan=after.plan,
     )
-    age = "recorded snapshot" if query.snapshot else "live"
+    head, seen = fleet_header(after.desired, target), f"live {rfc3339(now_ms)[11:]}"
+    if query.snapshot:
+        old = duration(max(0, SystemClock().now_ms() - now_ms))
+        head = f"fleet {after.desired.fleet.name}"
+        seen = f"snapshot {rfc3339(now_ms)}, {old} old"
     return Compared(
-        header=f"fleet {after.desired.fleet.name}  base {before.desired.revision.short}  "
-        f"head {_head(query, after.desired.revision.commit)}  {age} {rfc3339(now_ms)}",
+        header=f"{head}  base {before.desired.revision.short}  "
+        f"head {_head(query, after.desired.revision.commit)}  {seen}",
         desired=after.desired,
         snapshot=snapshot,
         plan=after.plan,

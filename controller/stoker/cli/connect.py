@@ -11,30 +11,79 @@ from stoker._version import __version__
 from stoker.errors import Stalled
 from stoker.kube.client import Client
 from stoker.kube.https import HttpsTransport
+from stoker.kube.kubeconfig import access_from_kubeconfig
 from stoker.kube.transport import Request, Response, Transport
 
-__all__ = ["connect"]
+__all__ = ["ALLOW_EXEC", "connect", "context_name"]
 
 SERVICE_ACCOUNT_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
+ALLOW_EXEC = "STOKER_ALLOW_EXEC"
+"""Environment variable: `1` lets the kubeconfig's user run its program for credentials."""
 
 
 def connect(
-    kubeconfig: Path | None = None, context: str = "", *, timeout_seconds: float = 30.0
+    kubeconfig: Path | None = None,
+    context: str = "",
+    *,
+    timeout_seconds: float = 30.0,
+    as_user: str = "",
 ) -> Client:
     """A client by --kubeconfig, KUBECONFIG, the pod's service account, or ~/.kube/config.
 
-    Raises Stalled with what is missing; nothing is asked of the server yet.
+    `as_user` is impersonated, as kubectl's --as does. Raises Stalled with what is missing;
+    nothing is asked of the server yet.
     """
-    named = kubeconfig is not None or bool(os.environ.get("KUBECONFIG"))
-    if not named and not context and SERVICE_ACCOUNT_TOKEN.exists():
-        transport: Transport = HttpsTransport.in_cluster(environment=os.environ)
+    if _in_pod(kubeconfig, context):
+        transport = _ActingAs.in_cluster(environment=os.environ)
     else:
         if kubeconfig is not None and not kubeconfig.exists():
             raise Stalled(f"{kubeconfig} does not exist", code="kubeconfig-missing")
-        transport = HttpsTransport.from_kubeconfig(
-            kubeconfig, context or None, environment=os.environ
-        )
+        transport = _from_kubeconfig(kubeconfig, context)
+    assert isinstance(transport, _ActingAs)
+    transport.as_user = as_user
     return Client(_Bounded(transport, timeout_seconds), user_agent=f"stoker/{__version__}")
+
+
+def context_name(kubeconfig: Path | None = None, context: str = "") -> str:
+    """The context that `connect` uses; `in-cluster` in a pod, empty where none can be read."""
+    if _in_pod(kubeconfig, context):
+        return "in-cluster"
+    if context:
+        return context
+    try:
+        found = access_from_kubeconfig(kubeconfig, None, allow_exec=True, environment=os.environ)
+    except Stalled:
+        return ""
+    return found.context
+
+
+def _in_pod(kubeconfig: Path | None, context: str) -> bool:
+    named = kubeconfig is not None or bool(os.environ.get("KUBECONFIG")) or bool(context)
+    return not named and SERVICE_ACCOUNT_TOKEN.exists()
+
+
+def _from_kubeconfig(kubeconfig: Path | None, context: str) -> HttpsTransport:
+    allowed = os.environ.get(ALLOW_EXEC) == "1"
+    try:
+        return _ActingAs.from_kubeconfig(
+            kubeconfig, context or None, allow_exec=allowed, environment=os.environ
+        )
+    except Stalled as error:
+        if error.code == "kubeconfig-exec-refused":
+            error.hint = f"{ALLOW_EXEC}=1 allows it; or use a token or a client certificate"
+        raise
+
+
+class _ActingAs(HttpsTransport):
+    """HTTPS that sends Impersonate-User when it acts for somebody else."""
+
+    as_user: str = ""
+
+    def _headers(self, request: Request) -> dict[str, str]:
+        headers = super()._headers(request)
+        if self.as_user:
+            headers["Impersonate-User"] = self.as_user
+        return headers
 
 
 class _Bounded:

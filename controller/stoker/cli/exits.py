@@ -6,9 +6,16 @@ import sys
 import traceback
 from enum import IntEnum
 
-from stoker.errors import BadInput, Finding, Retryable, Severity, StokerError, Waiting
+from stoker.errors import BadInput, Finding, Severity, StokerError
 
-__all__ = ["Exit", "exit_code_of", "print_crash", "print_error", "print_findings"]
+__all__ = [
+    "Exit",
+    "exit_code_of",
+    "is_wrong_use",
+    "print_crash",
+    "print_error",
+    "print_findings",
+]
 
 
 class Exit(IntEnum):
@@ -17,11 +24,11 @@ class Exit(IntEnum):
     OK = 0
     """Did its job; no differences."""
     DIFFERENCES = 1
-    """Differences found or goal not reached (diff, plan --exit-code, status --check)."""
+    """Differences found or goal not reached (`diff`, `plan --exit-code`, `status --check`)."""
     USAGE = 2
     """Wrong use or invalid files; also a context that is not the fleet's cluster."""
     UNDECIDED = 3
-    """Could not decide or finish: unreachable, stalled, stale plan."""
+    """Could not decide or finish: unreachable, stalled, a file that cannot be written."""
     CRASH = 70
     """A bug."""
     INTERRUPTED = 130
@@ -29,17 +36,31 @@ class Exit(IntEnum):
 
 
 _USAGE_CODES = frozenset(
-    {"wrong-cluster", "usage", "invalid-kubeconfig", "kubeconfig-exec-refused"}
+    {
+        "file-exists",
+        "fleet-file-missing",
+        "no-such-unit",
+        "not-in-cluster",
+        "ref-ambiguous",
+        "ref-invalid",
+        "ref-not-found",
+        "repository-url-refused",
+        "usage",
+        "wrong-cluster",
+    }
 )
+"""What a person typed or chose wrongly, whatever class the error has."""
 
 
 def exit_code_of(error: StokerError) -> Exit:
     """Bad input and wrong use are 2, everything that could not be decided is 3."""
-    if isinstance(error, BadInput) or error.code in _USAGE_CODES:
-        return Exit.USAGE
-    if isinstance(error, Retryable | Waiting):
-        return Exit.UNDECIDED
-    return Exit.UNDECIDED
+    wrong = isinstance(error, BadInput) or is_wrong_use(error.code)
+    return Exit.USAGE if wrong else Exit.UNDECIDED
+
+
+def is_wrong_use(code: str) -> bool:
+    """Whether a reason code says that a person chose or typed something wrong."""
+    return code in _USAGE_CODES or code.startswith("kubeconfig-")
 
 
 def _clean(text: str) -> str:
@@ -48,8 +69,11 @@ def _clean(text: str) -> str:
 
 
 def print_findings(findings: tuple[Finding, ...]) -> None:
-    """All at once, one a line, errors before warnings, on stderr."""
+    """All at once on stderr, errors before warnings: a line each, a hint without place below."""
     for finding in sorted(findings, key=lambda f: (f.severity is Severity.WARNING, f)):
+        if not finding.location.path and finding.severity is Severity.ERROR:
+            _print_placeless(finding.field, finding.message, finding.code, finding.hint)
+            continue
         mark = "warning: " if finding.severity is Severity.WARNING else ""
         sys.stderr.write(_clean(f"{mark}{finding}") + "\n")
 
@@ -59,10 +83,12 @@ def print_error(error: StokerError) -> None:
     if isinstance(error, BadInput):
         print_findings(error.findings)
         return
-    text = f"error: {error.message} [{error.code}]"
-    if error.hint:
-        text += f"\n  {error.hint}"
-    sys.stderr.write(_clean(text) + "\n")
+    _print_placeless("", error.message, error.code, error.hint)
+
+
+def _print_placeless(field: str, message: str, code: str, hint: str) -> None:
+    text = f"error: {field + ': ' if field else ''}{message} [{code}]"
+    sys.stderr.write(_clean(f"{text}\n  {hint}" if hint else text) + "\n")
 
 
 def print_crash(error: BaseException, *, debug: bool) -> None:

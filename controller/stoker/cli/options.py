@@ -9,7 +9,9 @@ import typer
 
 __all__ = [
     "AllFleets",
+    "As",
     "Context",
+    "FleetId",
     "FleetPath",
     "Kubeconfig",
     "Namespace",
@@ -23,12 +25,15 @@ __all__ = [
 ]
 
 Root = Annotated[
-    Path, typer.Option("--path", "-f", help="Folder of the fleet repository.", show_default=False)
+    Path,
+    typer.Option(
+        "--path", "-f", help="Folder of the fleet repository (else this one).", show_default=False
+    ),
 ]
 FleetPath = Annotated[
     str,
     typer.Option(
-        "--fleet", help="Fleet file, from the repository root; found by itself if there is one."
+        "--fleet", help="Fleet file, from the repository root; needed where there are several."
     ),
 ]
 AllFleets = Annotated[
@@ -36,20 +41,29 @@ AllFleets = Annotated[
     typer.Option("--all-fleets", help="Every Fleet file of the repository, one after another."),
 ]
 RepoUrl = Annotated[
-    str, typer.Option("--repo", help="URL of the fleet repository (https, ssh, or a path).")
+    str, typer.Option("--repo", help="URL of the fleet repository: https, ssh or git@host:path.")
 ]
 Ref = Annotated[str, typer.Option("--ref", help="Branch, tag or commit to follow.")]
 Kubeconfig = Annotated[
     Path | None,
-    typer.Option("--kubeconfig", help="Kubeconfig file (else KUBECONFIG, in-cluster, ~/.kube)."),
+    typer.Option("--kubeconfig", help="Kubeconfig (else KUBECONFIG, in-cluster, ~/.kube/config)."),
 ]
-Context = Annotated[str, typer.Option("--context", help="Context of the kubeconfig.")]
+Context = Annotated[
+    str, typer.Option("--context", help="Context of the kubeconfig (else its current one).")
+]
+As = Annotated[str, typer.Option("--as", help="User to act as, as kubectl's --as.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Only units of this namespace.")]
 StateNamespace = Annotated[
     str, typer.Option("--state-namespace", help="Namespace that holds inventory and lease.")
 ]
+FleetId = Annotated[
+    str,
+    typer.Option("--fleet-id", help="Id fixed at the install (else from cluster and fleet name)."),
+]
 RequestTimeout = Annotated[
     float, typer.Option("--request-timeout", help="Seconds that one API request may take.")
 ]
-Output = Annotated[str, typer.Option("--output", "-o", help="text, unified or json.")]
+Output = Annotated[
+    str, typer.Option("--output", "-o", help="text, unified, names or json (stoker schema Diff).")
+]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours (NO_COLOR does the same).")]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from stoker.cli.exits import Exit, print_findings
+from stoker.cli.exits import Exit, is_wrong_use, print_findings
 from stoker.cli.options import Context, Kubeconfig, Ref, RepoUrl, RequestTimeout, StateNamespace
 
 __all__ = ["run"]
@@ -108,5 +108,5 @@ def run(
         failure = controller.once()
         if failure is not None:
             print_findings((failure,))
-            return Exit.USAGE if failure.code == "wrong-cluster" else Exit.UNDECIDED
+            return Exit.USAGE if is_wrong_use(failure.code) else Exit.UNDECIDED
     return Exit.OK

@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 from stoker._version import __version__
 from stoker.apply import HistoryStore, InventoryStore
-from stoker.cli.connect import connect
+from stoker.cli.connect import connect, context_name
 from stoker.clock import SystemClock
 from stoker.engine.load import in_flight
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled
@@ -29,7 +29,16 @@ from stoker.render import Renderer
 from stoker.report import Identity
 from stoker.source import SourceMemo, source
 
-__all__ = ["ClosableRepo", "Session", "Target", "find_fleets", "local_repo"]
+__all__ = [
+    "ClosableRepo",
+    "Session",
+    "Target",
+    "find_fleets",
+    "fleet_header",
+    "local_repo",
+    "only_fleet",
+    "usage",
+]
 
 LOAD_TIMEOUT_SECONDS = 1.0
 
@@ -52,12 +61,15 @@ class Target:
     fleet_id: str = ""
     namespace: str = "stoker-system"
     timeout_seconds: float = 30.0
+    as_user: str = ""
+    """Whom to act as; empty for the kubeconfig's own user."""
 
 
 def local_repo(path: Path, revision: str = "") -> ClosableRepo:
     """The folder as it is (uncommitted files too), or a revision of its own Git history."""
-    if not path.exists():
-        raise Stalled(f"{path} does not exist", code="usage", hint="--path FOLDER")
+    if not path.is_dir():
+        what = "is no folder" if path.exists() else "does not exist"
+        raise Stalled(f"{path} {what}", code="usage", hint="--path FOLDER")
     return open_local(path, revision) if revision else FolderRepo(path)
 
 
@@ -92,6 +104,14 @@ def only_fleet(repo: Repo, revision: SourceRevision, wanted: str = "") -> str:
             hint="choose one with --fleet PATH",
         )
     return found[0]
+
+
+def fleet_header(desired: Desired, target: Target) -> str:
+    """The first words of every live command: fleet, context and cluster, and whom we act as."""
+    acting = f", as {target.as_user}" if target.as_user else ""
+    context = context_name(target.kubeconfig, target.context)
+    where = f"context {context}, " if context else ""
+    return f"fleet {desired.fleet.name} ({where}cluster {desired.fleet.cluster_uid[:8]}…{acting})"
 
 
 @dataclass(slots=True)
@@ -130,6 +150,7 @@ class Session:
                 self.target.kubeconfig,
                 self.target.context,
                 timeout_seconds=self.target.timeout_seconds,
+                as_user=self.target.as_user,
             )
             self._stack.callback(client.close)
             self.cluster = client

@@ -146,7 +146,7 @@ def _moves(
             if change.action in {Action.CREATE, Action.CHANGE} and change.payload is not None:
                 leaving.pop(change.ref, None)
                 more = _replicas(change.payload) - (_replicas(body) if body is not None else 0)
-                if not _is_service(change.payload):
+                if change.ref.kind != "Deployment" or not _is_service(change.payload):
                     continue
                 each = _gpus_each(change.payload)
                 added += max(0, more) * each

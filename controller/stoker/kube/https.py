@@ -33,6 +33,7 @@ from stoker.kube.patience import (
     LONGEST_WAIT_SECONDS,
     Patience,
     is_repeatable,
+    may_pass,
     retry_after_seconds,
 )
 from stoker.kube.tls import pool, tls_context
@@ -128,7 +129,7 @@ class HttpsTransport:
             failed = isinstance(answer, Retryable)
             if isinstance(answer, Response):
                 asks = retry_after_seconds(answer.header("retry-after"))
-                failed = answer.status == 429 or answer.status >= 500
+                failed = answer.status == 429 or may_pass(answer)
                 if failed and asks:
                     self._patience.hold_back(asks)
             else:

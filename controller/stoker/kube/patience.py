@@ -10,10 +10,10 @@ import random
 import threading
 from collections.abc import Callable
 
-from stoker.kube.transport import Request
+from stoker.kube.transport import Request, Response
 from stoker.model.ports import Clock
 
-__all__ = ["Patience", "backoff_seconds", "is_repeatable", "retry_after_seconds"]
+__all__ = ["Patience", "backoff_seconds", "is_repeatable", "may_pass", "retry_after_seconds"]
 
 MAX_RESENDS = 3
 LONGEST_WAIT_SECONDS = 5.0
@@ -82,3 +82,12 @@ class Patience:
             self._left -= 1
         self._clock.wait(seconds)
         return True
+
+
+_FOR_GOOD = (b"failed to create typed patch object", b"failed to convert new object")
+"""What a 500 says that is bad input, not a fault: the object's schema refuses it [tried]."""
+
+
+def may_pass(answer: Response) -> bool:
+    """Whether a failure of the server may be over at the next try."""
+    return answer.status >= 500 and not any(text in answer.body[:4096] for text in _FOR_GOOD)

@@ -39,11 +39,14 @@ class Work:
     def run(self, request: PassRequest) -> PassVerdict:
         """Run one pass, hand on its report, and say when to run the next."""
         history = self.state.history
+        rendered = self.parts.renderer.jobs
         done = reconcile(
             self.parts, self.state, revision=request.revision, source_finding=request.finding
         )
         self.last = done
-        self._log(done)
+        rendered = self.parts.renderer.jobs - rendered
+        self.metrics.renders.inc(rendered)
+        self._log(done, rendered)
         self._count(done)
         self._publish(done, history)
         return self._verdict(done)
@@ -100,7 +103,7 @@ class Work:
         pending = {Result.WAITING, Result.FAILED, Result.UNKNOWN}
         return any(o.result in pending for unit in done.outcome.units for o in unit.objects)
 
-    def _log(self, done: Pass) -> None:
+    def _log(self, done: Pass, rendered: int) -> None:
         if done.failure is not None:
             _log.warning("pass.failed", code=done.failure.code, message=done.failure.message)
         counts: Counter[str] = Counter()
@@ -112,6 +115,7 @@ class Work:
             "pass.ended",
             revision=done.attempted.short if done.attempted else "none",
             units=len(done.sets),
+            rendered=rendered,
             took_ms=self.parts.clock.now_ms() - done.now_ms,
             **dict(sorted(counts.items())),
         )

@@ -73,6 +73,8 @@ class Renderer:
         size = workers or _cores()
         self._pool = Pool(size, self._clock, limits, require_jail=require_jail)
         self.memo = RenderMemo()
+        self.jobs = 0
+        """Jobs given to the children so far; logs, metrics and tests read it."""
 
     def __enter__(self) -> Self:
         return self
@@ -98,6 +100,7 @@ class Renderer:
         self, jobs: Sequence[Job], checkpoint: Callable[[], None] | None = None
     ) -> tuple[JobResult, ...]:
         """Run jobs on the children, results in the same order."""
+        self.jobs += len(jobs)
         return self._pool.run(jobs, checkpoint) if jobs else ()
 
     def recall(self, ref: UnitRef, key: str) -> NeutralUnit | None:

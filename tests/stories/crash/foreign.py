@@ -11,14 +11,10 @@ from typing import Any
 from stoker.cli.world import World
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects import names
-from stories.crash.oracle import fleet_id
-
-TYPED = ObjectRef("", "ConfigMap", "llm", "typed-mark", "v1")
-"""Bears the mark that an object of ours of this name would bear; said to be an orphan."""
-
+from stories.crash.oracle import TYPED, fleet_id
 
 def plant(world: World) -> None:
-    """Create them all in namespace llm, which is made where it is missing."""
+    """Create them all in namespace llm, which is theirs too."""
     fleet = fleet_id(world)
     side = UnitRef("Bundle", "llm", "side")
     labels = {
@@ -36,9 +32,8 @@ def plant(world: World) -> None:
         _config_map("other-fleet", labels, "other" + names.owner_mark(fleet, side, moved)),
         _lookalike(labels, names.owner_mark(fleet, side, moved)),
     ]
-    if not any(n["metadata"]["name"] == "llm" for n in world.objects("", "Namespace")):
-        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "llm"}}
-        world.cluster.create(space, manager="kubectl-create")
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "llm"}}
+    world.cluster.create(space, manager="kubectl-create")
     for body in bodies:
         world.cluster.create(body, manager="kubectl-create")
     parent = world.cluster.get(ObjectRef("", "ConfigMap", "llm", "copied-labels", "v1"))

@@ -11,6 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.apply.store import INVENTORY_LABEL
 from stoker.cli.world import World
 from stoker.model.change import Action
 from stoker.model.refs import ObjectRef, UnitRef, ref_from_manifest
@@ -32,6 +33,8 @@ KINDS = (
 BRANCH = "refs/heads/stoker-status/local"
 RECORDS = "refs/stoker/local"
 NOTES = "NOTES.md"
+TYPED = ObjectRef("", "ConfigMap", "llm", "typed-mark", "v1")
+"""Somebody's object under the mark that an object of ours of this name would bear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +90,14 @@ def standing(world: World) -> dict[tuple[UnitRef, ObjectRef], str]:
 
 def inventory(world: World) -> dict[tuple[UnitRef, ObjectRef], str]:
     """The stored inventory, read from its ConfigMaps."""
-    maps = {m["metadata"]["name"]: m for m in world.objects("", "ConfigMap", "stoker-system")}
+    maps = {
+        body["metadata"]["name"]: body
+        for body in world.objects("", "ConfigMap", "stoker-system")
+        if INVENTORY_LABEL in (body["metadata"].get("labels") or {})
+    }
     parent = maps[f"stoker-{fleet_id(world)}"]
     shards = parent["data"]["shards"].split()
-    left = sorted(set(maps) - {parent["metadata"]["name"], *shards, "kube-root-ca.crt"})
-    assert [] == left, f"shards that the parent does not name: {left}"
+    assert {parent["metadata"]["name"], *shards} == set(maps), "shards that nobody names"
     texts = [maps[name]["data"]["entries"] for name in shards]
     return {(unit, ref): uid for unit, ref, uid in entries_from_shards(texts)}
 
@@ -185,8 +191,8 @@ def check_at_rest(world: World, phase: Phase, was: Before, commit: str) -> None:
         assert {phase.revision} == revisions(world, "tiny") == revisions(world, "pack")
     if phase.keeps_pods:
         assert was.pods == pod_uids(world), "pods were restarted"
-    maps = {ref.name for ref in by_ref if ref.kind == "ConfigMap"}
-    assert phase.data == {name: data(world, name)["key"] for name in sorted(maps)}
+    maps = sorted(ref for ref in by_ref if ref.kind == "ConfigMap")
+    assert phase.data == {ref.name: data(world, ref.name, ref.namespace)["key"] for ref in maps}
     _check_nothing_to_do(world)
     assert commit == fleet_status(world)["lastAppliedRevision"].partition("sha1:")[2]
     assert is_clean(world)
@@ -205,4 +211,7 @@ def _check_nothing_to_do(world: World) -> None:
     for unit in done.changes.units:
         assert () == unit.retirements
         for change in unit.changes:
+            if change.ref == TYPED:
+                assert (Action.KEEP, "orphan") == (change.action, change.code)
+                continue
             assert Action.UNCHANGED is change.action, f"{change.ref}: {change.action}"

@@ -17,6 +17,17 @@ SCHEDULER = {"mode": "Scheduler", "pools": [{"name": "gpu"}]}
 POD = {"spec": {"containers": [{"name": "engine", "startupProbe": {"periodSeconds": 1}}]}}
 DRAIN = {"endpointSync": "1s", "max": "1s", "shutdown": "1s"}
 
+MORE = """apiVersion: v1
+kind: Namespace
+metadata: {name: more}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: inside, namespace: more}
+data: {key: value}
+"""
+"""A namespace that the fleet makes; `llm` is somebody else's, who keeps other things in it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Phase:
@@ -72,10 +83,11 @@ def _tree(
     *, moving_in: str, extra: Mapping[str, str], services: tuple[str, ...] = ()
 ) -> dict[str, str]:
     fleet = a_fleet(prune={"mode": "Auto", "maxUnits": "60%"})
-    return the_fleet(*services, fleet=fleet, **_bundles(moving_in, extra))
+    files = the_fleet(*services, fleet=fleet, **_bundles(moving_in, extra))
+    return files | {"bundles/base/namespace.yaml": MORE}
 
 
-_PLAIN = {"side": "value", "two": "value", "moving": "value"}
+_PLAIN = {"side": "value", "two": "value", "moving": "value", "inside": "value"}
 
 
 def bare_fleet() -> dict[str, str]:
