@@ -8,14 +8,29 @@ from __future__ import annotations
 import gc
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from builders import NOW_MS, a_desired, a_node, a_pool, a_snapshot, a_spot_pool, a_unit, some_shapes
+from measure import row
+
+from builders import (
+    MODEL,
+    NOW_MS,
+    a_desired,
+    a_node,
+    a_pool,
+    a_snapshot,
+    a_spot_pool,
+    a_unit,
+    some_shapes,
+)
 from stoker.decide import decide
 from stoker.model.history import History
 from stoker.model.plan import Plan
+from stoker.model.snapshot import WeightCopy
 
 SERVICES, NODES, REPLICAS, GPUS = 1_000, 2_000, 2, 8
 BAR_SECONDS = 2.0
@@ -23,16 +38,16 @@ BAR_RATIO = 2.2
 ROUNDS = 3
 
 
-def run() -> list[dict[str, object]]:
+def run() -> list[dict[str, Any]]:
     """Rows {section, measure, value, unit, bar, holds}; seconds of one core, best of rounds."""
     base = seconds(SERVICES, NODES)
     nodes = seconds(SERVICES, 2 * NODES) / base
     services = seconds(2 * SERVICES, NODES) / base
     what = f"decide {SERVICES} services x {REPLICAS} replicas on {NODES} nodes of {GPUS} GPUs"
     return [
-        _row(what, base, "s", BAR_SECONDS),
-        _row("decide, twice the nodes", nodes, "ratio", BAR_RATIO),
-        _row("decide, twice the services", services, "ratio", BAR_RATIO),
+        row(what, base, "s", BAR_SECONDS),
+        row("decide, twice the nodes", nodes, "ratio", BAR_RATIO),
+        row("decide, twice the services", services, "ratio", BAR_RATIO),
     ]
 
 
@@ -82,11 +97,6 @@ def _world(services: int, nodes: int):
 
 
 def _with_weights(snapshot, services: int):
-    from dataclasses import replace
-
-    from builders import MODEL
-    from stoker.model.snapshot import WeightCopy
-
     def copies(number: int):
         held = {(number * 7 + step) % services for step in range(3)}
         return tuple(WeightCopy(MODEL, f"{model:040x}") for model in sorted(held))
@@ -104,17 +114,6 @@ def _check(plan: Plan, services: int) -> None:
         raise AssertionError(message)
 
 
-def _row(measure: str, value: float, unit: str, bar: float) -> dict[str, object]:
-    return {
-        "section": "core",
-        "measure": measure,
-        "value": round(value, 3),
-        "unit": unit,
-        "bar": f"<= {bar}",
-        "holds": value <= bar,
-    }
-
-
 if __name__ == "__main__":
-    for row in run():
-        print(row)
+    for found in run():
+        print(found)

@@ -1,62 +1,94 @@
-"""W1 on the real API server: install, no-op by a fresh process, idle, one unit changed.
+"""W1 on the real API server: install, idle, one unit changed, no-op by a fresh process.
 
-Beside it the floor: one plain client, eight threads, one forced apply an object, on the same
-control plane, timed until every Deployment is observed. Requests are read from the audit log,
-CPU from /proc (the controller with its children), peak memory is the controller process.
+Beside it the floor: one plain client, eight threads, one forced apply an object, on a
+control plane of its own, timed until every Deployment is observed. Requests are read from
+the audit log by user agent, questions to Git from the Git server's log, renders from the
+controller's log, CPU from /proc (the controller with its children), peak memory is the
+controller process. Every phase ends only when the controller has come to rest.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import w1
 import yaml
-from measure import AuditMark, Cost, Meter, count_requests, row, wait_until
+from measure import (
+    AuditMark,
+    Cost,
+    Meter,
+    Requests,
+    count_requests,
+    peak_mib,
+    row,
+    wait_until,
+)
 
 from stoker.kube.client import Client
 from stoker.kube.https import HttpsTransport
-from stoker.model.refs import ObjectRef
 from stoker.sim.controlplane import ControlPlane
 from stoker.sim.git_http import GitServer
 
 UNITS = int(os.environ.get("W1_UNITS", "1000"))
+FULL_UNITS = 1000
 AGENT = "stoker/"
-POLL = "5s"
+POLL_SECONDS = 5
+POLL_JITTER = 0.1
+IDLE_SECONDS = 60
+NAMESPACE = "w1"
+
+
+class Watched:
+    """Counts the Deployments of a namespace that the controller-manager has observed."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._client = Client(
+            HttpsTransport.from_kubeconfig(plane.kubeconfig_path), user_agent="bench-watch"
+        )
+        self._observed: set[str] = set()
+        page = self._client.list("apps", "Deployment", NAMESPACE)
+        self._version = page.resource_version
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def _follow(self) -> None:
+        for event in self._client.watch(
+            "apps", "Deployment", NAMESPACE, resource_version=self._version, timeout_seconds=1800
+        ):
+            if event.type == "BOOKMARK":
+                continue
+            metadata, status = event.object["metadata"], event.object.get("status") or {}
+            if status.get("observedGeneration", 0) >= metadata["generation"]:
+                self._observed.add(metadata["name"])
+            if len(self._observed) >= UNITS:
+                return
+
+    def wait(self, what: str, seconds: float) -> None:
+        """Return when every unit's Deployment is observed."""
+        wait_until(what, lambda: len(self._observed) >= UNITS, seconds=seconds, every=0.05)
 
 
 class Rig:
-    """Control plane, Git server and repository of one run."""
+    """Control plane, Git server, repository and the controller's log of one run."""
 
     def __init__(self, folder: Path, plane: ControlPlane, git: GitServer) -> None:
         self.folder = folder
         self.plane = plane
-        self.admin = Client(
-            HttpsTransport.from_kubeconfig(plane.kubeconfig_path), user_agent="bench"
-        )
+        self.git = git
         self.work = folder / "work"
         self.bare = git.create_repo("w1")
-        self.url = git.url("w1")
-
-    def namespace(self, name: str) -> None:
-        self.admin.apply(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, manager="bench"
-        )
-
-    def observed(self, namespace: str) -> int:
-        """How many Deployments the controller-manager has observed."""
-        items = self.admin.list("apps", "Deployment", namespace).items
-        return sum(
-            1
-            for d in items
-            if (d.get("status") or {}).get("observedGeneration", 0) >= d["metadata"]["generation"]
-        )
+        self.log = folder / "controller.log"
 
     def status_revision(self) -> str:
         """lastAppliedRevision on the status branch, or empty."""
@@ -68,205 +100,207 @@ class Rig:
         )
         return str((yaml.safe_load(done.stdout) or {}).get("lastAppliedRevision", ""))
 
-    def alive(self, process: subprocess.Popen, seconds: float = 3.0) -> None:
-        """Fail early, with its last words, when the controller does not start."""
-        time.sleep(seconds)
-        if process.poll() is not None:
-            raise RuntimeError((self.folder / "controller.log").read_text()[-2000:])
+    def wait_for_status(self, commit: str, process: subprocess.Popen[bytes]) -> None:
+        """Return when the status branch says that the commit is applied."""
 
-    def controller(self, *extra: str, state: str = "state") -> subprocess.Popen:
-        environment = {**os.environ, "STOKER_LOG": "warning"}
+        def told() -> bool:
+            if process.poll() is not None:
+                raise RuntimeError(f"the controller ended: {self.log.read_text()[-2000:]}")
+            return commit in self.status_revision()
+
+        wait_until("status of the commit", told, seconds=900, every=0.5)
+
+    def controller(self, *extra: str, state: str) -> subprocess.Popen[bytes]:
+        """Start a controller with a folder of its own for mirror and caches."""
         return subprocess.Popen(
             [
-                sys.executable,
-                "-m",
-                "stoker",
-                "run",
-                "--repo",
-                self.url,
-                "--ref",
-                "main",
-                "--fleet",
-                "fleet.yaml",
-                "--kubeconfig",
-                str(self.plane.kubeconfig_for()),
-                "--state-folder",
-                str(self.folder / state),
-                "--listen",
-                "",
-                "--poll-interval",
-                POLL,
-                *extra,
+                *(sys.executable, "-m", "stoker", "run"),
+                *("--repo", self.git.url("w1"), "--ref", "main", "--fleet", "fleet.yaml"),
+                *("--kubeconfig", str(self.plane.kubeconfig_for())),
+                *("--state-folder", str(self.folder / state)),
+                *("--listen", "", "--poll-interval", f"{POLL_SECONDS}s"),
+                *("--log-format", "json", *extra),
             ],
-            env=environment,
             stdout=subprocess.DEVNULL,
-            stderr=(self.folder / "controller.log").open("ab"),
+            stderr=self.log.open("ab"),
         )
 
+    def git_reads(self) -> int:
+        """How often Git was asked for its refs (ls-remote and fetch both begin so)."""
+        return sum(
+            1
+            for request in self.git.requests
+            if "info/refs" in request.path and "git-upload-pack" in request.path
+        )
 
-def floor(rig: Rig) -> float:
-    """Seconds of one plain client for the same objects, in a namespace of its own."""
-    rig.namespace("floor")
-    bodies = []
-    for number in range(1, UNITS + 1):
-        files = w1.unit_files(number, namespace="floor")
-        bodies += [
-            yaml.load(text, yaml.CSafeLoader)
-            for name, text in files.items()
-            if not name.endswith("kustomization.yaml")
-        ]
-    client = Client(HttpsTransport.from_kubeconfig(rig.plane.kubeconfig_path), user_agent="floor")
-    started = time.monotonic()
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda body: client.apply(body, manager="floor", force=True), bodies))
-    wait_until("floor", lambda: rig.observed("floor") == UNITS, seconds=300)
-    taken = time.monotonic() - started
-    rig.admin.delete(ObjectRef("", "Namespace", "", "floor"))
-    wait_until(
-        "floor is gone",
-        lambda: not rig.admin.list("apps", "Deployment", "floor").items,
-        seconds=300,
-        every=1,
-    )
-    return taken
+    def passes(self, since: int) -> list[dict[str, Any]]:
+        """The `pass.ended` lines of the log from that byte on."""
+        lines = self.log.read_bytes()[since:].decode().splitlines()
+        events = [json.loads(line) for line in lines if line.startswith("{")]
+        return [event for event in events if event["event"] == "pass.ended"]
 
 
-def _requests(mark: AuditMark) -> tuple[int, int, dict[str, int]]:
-    """All requests, and the writes among them that are not the lease."""
-    time.sleep(1)
-    verbs = count_requests(mark, AGENT)
-    reads = {"get", "list", "watch"}
-    return sum(verbs.values()), sum(n for v, n in verbs.items() if v not in reads), dict(verbs)
+@contextmanager
+def _plane(folder: Path) -> Iterator[ControlPlane]:
+    """A fresh control plane with an empty namespace; the service account may do everything."""
+    with ControlPlane(folder, audit=True) as plane:
+        admin = Client(HttpsTransport.from_kubeconfig(plane.kubeconfig_path), user_agent="bench")
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        admin.apply(namespace, manager="bench")
+        admin.apply(_GRANT, manager="bench")
+        admin.close()
+        yield plane
 
 
-def _stop(process: subprocess.Popen) -> None:
-    process.send_signal(signal.SIGTERM)
-    process.wait(20)
+_GRANT = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "stoker-bench"},
+    "roleRef": {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole",
+        "name": "cluster-admin",
+    },
+    "subjects": [
+        {
+            "kind": "Group",
+            "apiGroup": "rbac.authorization.k8s.io",
+            "name": "system:serviceaccounts",
+        }
+    ],
+}
 
 
-def install(rig: Rig, base: float) -> list[dict]:
+def floor_seconds(folder: Path) -> float:
+    """Wall seconds of one plain client for the same objects."""
+    bodies = [
+        yaml.load(text, yaml.CSafeLoader)
+        for number in range(1, UNITS + 1)
+        for name, text in w1.unit_files(number, namespace=NAMESPACE).items()
+        if not name.endswith("kustomization.yaml")
+    ]
+    with _plane(folder) as plane:
+        watched = Watched(plane)
+        client = Client(HttpsTransport.from_kubeconfig(plane.kubeconfig_for()), user_agent="floor")
+        started = time.monotonic()
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda body: client.apply(body, manager="floor", force=True), bodies))
+        watched.wait("floor", 600)
+        return time.monotonic() - started
+
+
+def _requests(mark: AuditMark) -> Requests:
+    time.sleep(1)  # the audit log is written behind the answer
+    return count_requests(mark, AGENT)
+
+
+def install(rig: Rig, base: float) -> list[dict[str, Any]]:
+    """From nothing to every Deployment observed; then the phases of the running controller."""
     commit = w1.commit(rig.work, "install", remote=rig.bare)
     mark = AuditMark.now(rig.plane.audit_log)
+    watched = Watched(rig.plane)
     started = time.monotonic()
-    process = rig.controller()
-    meter = Meter(process.pid)
-    rig.alive(process)
-    wait_until("install", lambda: rig.observed("w1") == UNITS, seconds=900, every=0.5)
-    taken = time.monotonic() - started
-    wait_until("status", lambda: commit in rig.status_revision(), seconds=120)
-    cost, (requests, _, verbs) = meter.read(), _requests(mark)
-    print(f"install: {taken:.1f} s, {verbs}, {cost}", file=sys.stderr)
-    rows = [
-        row("W1 install: requests", requests, "requests", 5000 * UNITS / 1000),
-        row("W1 install: controller CPU", cost.cpu_seconds, "CPU s", 60),
-        row("W1 install: wall, times the floor", taken / base, "ratio", 3),
-        row("W1 install: peak memory", cost.peak_mib, "MiB", 250),
-        row("W1 install: peak memory of a render worker", cost.child_peak_mib, "MiB", None),
-    ]
-    rows += idle(rig, meter)
-    rows += one_unit(rig, meter)
-    _stop(process)
-    return rows
+    process = rig.controller(state="state")
+    try:
+        meter = Meter(process.pid)
+        watched.wait("install", 900)
+        taken = time.monotonic() - started
+        rig.wait_for_status(commit, process)
+        meter.settle(seconds=300)
+        cost, requests = meter.read(), _requests(mark)
+        print(f"install: {taken:.1f} s, {requests}, {cost}", file=sys.stderr)
+        return [
+            row(f"W1 install, {UNITS} units: requests", requests.total, "requests", 5 * UNITS),
+            row("W1 install: controller CPU", cost.cpu_seconds, "CPU s", 60),
+            row("W1 install: wall, times the floor", taken / base, "ratio", 3),
+            row("W1 install: wall", taken, "s", None),
+            row("W1 install: peak memory of the controller", cost.peak_mib, "MiB", 250),
+            row("W1 install: peak of a render worker", max(cost.children_mib), "MiB", None),
+            *idle(rig, meter),
+            *one_unit(rig, meter, process),
+        ]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
 
 
-def idle(rig: Rig, meter: Meter) -> list[dict]:
-    """A minute in which nothing changes."""
-    time.sleep(5)
+def idle(rig: Rig, meter: Meter) -> list[dict[str, Any]]:
+    """A minute in which nothing changes but what the cluster's own controllers write."""
     mark = AuditMark.now(rig.plane.audit_log)
+    asked, read = rig.git_reads(), rig.log.stat().st_size
     meter.start()
-    time.sleep(60)
-    cost, (_, _, verbs) = meter.read(), _requests(mark)
-    lease = verbs.get("update", 0)
-    writes = sum(n for v, n in verbs.items() if v not in {"get", "list", "watch", "update"})
-    print(f"idle: {verbs}, {cost}", file=sys.stderr)
+    time.sleep(IDLE_SECONDS)
+    cost, asked = meter.read(), rig.git_reads() - asked
+    requests, passes = _requests(mark), rig.passes(read)
+    polls = int(IDLE_SECONDS / (POLL_SECONDS * (1 - POLL_JITTER))) + 1
+    print(f"idle: {requests}, {len(passes)} passes, {cost}", file=sys.stderr)
+    what = f"W1 idle {IDLE_SECONDS} s"
     return [
-        row("W1 idle 60 s: writes but the lease", writes, "requests", 0),
-        row("W1 idle 60 s: lease renewals", lease, "requests", None),
-        row("W1 idle 60 s: controller CPU", cost.cpu_seconds, "CPU s", 1),
+        row(f"{what}: writes but the lease", requests.writes, "requests", 0),
+        row(f"{what}: other requests but the lease", requests.total, "requests", None),
+        row(f"{what}: requests of the lease", sum(requests.lease.values()), "requests", None),
+        row(f"{what}: ls-remotes (polls every {POLL_SECONDS} s)", asked, "ls-remotes", polls),
+        row(f"{what}: controller CPU", cost.cpu_seconds, "CPU s", 1),
+        row(f"{what}: passes", len(passes), "passes", None),
     ]
 
 
-def one_unit(rig: Rig, meter: Meter) -> list[dict]:
-    """A commit that touches one unit."""
-    for path, text in w1.unit_files(17, cpu="3m").items():
+def one_unit(rig: Rig, meter: Meter, process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
+    """A commit that touches one unit, until its status is on the branch and all is quiet."""
+    for path, text in w1.unit_files(17, namespace=NAMESPACE, cpu="3m").items():
         (rig.work / path).write_text(text, encoding="utf-8")
-    mark = AuditMark.now(rig.plane.audit_log)
+    mark, read = AuditMark.now(rig.plane.audit_log), rig.log.stat().st_size
     meter.start()
     commit = w1.commit(rig.work, "one unit", remote=rig.bare)
-    wait_until("one unit", lambda: commit in rig.status_revision(), seconds=180)
-    cost, (requests, _, verbs) = meter.read(), _requests(mark)
-    # lease renewals go on by the clock, whatever the commit
-    requests -= verbs.get("update", 0)
-    requests -= min(verbs.get("get", 0), verbs.get("update", 0))
-    print(f"one unit: {verbs}, {cost}", file=sys.stderr)
+    rig.wait_for_status(commit, process)
+    meter.settle(seconds=120)
+    cost, requests = meter.read(), _requests(mark)
+    rendered = sum(int(event["rendered"]) for event in rig.passes(read))
+    print(f"one unit: {requests}, {cost}", file=sys.stderr)
     return [
-        row("W1 one unit: requests but the lease", requests, "requests", 20),
+        row("W1 one unit: units rendered", rendered, "units", 1),
+        row("W1 one unit: requests but the lease", requests.total, "requests", 20),
         row("W1 one unit: controller CPU", cost.cpu_seconds, "CPU s", 2),
     ]
 
 
-def no_op(rig: Rig) -> list[dict]:
+def no_op(rig: Rig) -> list[dict[str, Any]]:
     """A fresh process with empty caches at a revision that is applied already."""
     mark = AuditMark.now(rig.plane.audit_log)
     before = os.times()
     process = rig.controller("--once", state="fresh")
-    meter = Meter(process.pid)
-    peak = Cost(0, 0, 0)
+    peak = 0.0
     while process.poll() is None:
-        peak = max(peak, meter.read(), key=lambda c: c.peak_mib)
-        time.sleep(0.05)
+        peak = max(peak, peak_mib(process.pid))
+        time.sleep(0.02)
     after = os.times()
-    cpu = (
-        after.children_user + after.children_system - before.children_user - before.children_system
-    )
-    requests, writes, verbs = _requests(mark)
-    print(f"no-op: {verbs}, {cpu:.1f} CPU s, {peak}", file=sys.stderr)
+    if process.returncode:
+        raise RuntimeError(f"run --once: exit {process.returncode}: {rig.log.read_text()[-2000:]}")
+    cpu = sum(after[2:4]) - sum(before[2:4])
+    requests = _requests(mark)
+    print(f"no-op: {requests}, {Cost(cpu, peak, ())}", file=sys.stderr)
+    what = "W1 no-op, fresh process"
     return [
-        row("W1 no-op, fresh process: writes", writes, "requests", 0),
-        row("W1 no-op, fresh process: requests", requests, "requests", 50),
-        row("W1 no-op, fresh process: CPU", cpu, "CPU s", 8),
-        row("W1 no-op, fresh process: peak memory", peak.peak_mib, "MiB", None),
+        row(f"{what}: writes", requests.writes, "requests", 0),
+        row(f"{what}: requests", requests.total, "requests", 50),
+        row(f"{what}: CPU", cpu, "CPU s", 8),
+        row(f"{what}: peak memory of the controller", peak, "MiB", None),
     ]
 
 
-def run() -> list[dict]:
-    """All phases on one control plane."""
+def run() -> list[dict[str, Any]]:
+    """All phases: the floor on its own control plane, the controller's on another."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        with (
-            ControlPlane(folder / "plane", audit=True) as plane,
-            GitServer(folder / "git") as git,
-        ):
+        base = floor_seconds(folder / "floor")
+        print(f"floor: {base:.1f} s", file=sys.stderr)
+        with _plane(folder / "plane") as plane, GitServer(folder / "git") as git:
             rig = Rig(folder, plane, git)
-            w1.write(rig.work, units=UNITS, cluster_uid=rig.admin.server().cluster_uid)
-            rig.namespace("w1")
-            _grant(rig)
-            base = floor(rig)
+            transport = HttpsTransport.from_kubeconfig(plane.kubeconfig_path)
+            uid = Client(transport, user_agent="bench").server().cluster_uid
+            transport.close()
+            w1.write(rig.work, units=UNITS, cluster_uid=uid, namespace=NAMESPACE)
             rows = [row("W1 floor: wall", base, "s", None)]
             rows += install(rig, base)
             rows += no_op(rig)
     return rows
-
-
-def _grant(rig: Rig) -> None:
-    """The benchmark's service account may do everything; it goes through fair queueing."""
-    rig.admin.apply(
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "stoker-bench"},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": "cluster-admin",
-            },
-            "subjects": [
-                {
-                    "kind": "Group",
-                    "apiGroup": "rbac.authorization.k8s.io",
-                    "name": "system:serviceaccounts",
-                }
-            ],
-        },
-        manager="bench",
-    )

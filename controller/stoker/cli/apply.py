@@ -9,7 +9,16 @@ from typing import Annotated
 import typer
 
 from stoker.cli.exits import Exit, is_wrong_use, print_findings
-from stoker.cli.options import Context, FleetPath, Kubeconfig, RequestTimeout, StateNamespace
+from stoker.cli.options import (
+    As,
+    Context,
+    FleetId,
+    FleetPath,
+    Kubeconfig,
+    RequestTimeout,
+    Root,
+    StateNamespace,
+)
 from stoker.cli.style import Style, narrate
 
 __all__ = ["apply"]
@@ -18,27 +27,29 @@ __all__ = ["apply"]
 def apply(
     revision: Annotated[str, typer.Argument(help="Committed revision; HEAD without it.")] = "HEAD",
     *,
-    path: Annotated[Path, typer.Option("--path", "-f", help="Folder of the repository.")] = Path(),
+    path: Root = Path(),
     fleet: FleetPath = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     kubeconfig: Kubeconfig = None,
     context: Context = "",
+    as_user: As = "",
     state_namespace: StateNamespace = "stoker-system",
-    fleet_id: Annotated[str, typer.Option("--fleet-id", help="Id of an installed fleet.")] = "",
+    fleet_id: FleetId = "",
     request_timeout: RequestTimeout = 30.0,
 ) -> int:
     """Make the cluster what one revision says, once. Uncommitted files are never applied."""
     from stoker.cli.controller import ensure_namespace
     from stoker.cli.print_diff import diff_text
-    from stoker.cli.session import Session, Target, local_repo, only_fleet
+    from stoker.cli.session import Session, Target, fleet_header, local_repo, only_fleet
     from stoker.diff import summarise
+    from stoker.model.fleet import FleetMode
     from stoker.reconcile import Reach, State, reconcile
 
     with Session(local_repo(path, revision), Target()) as session:
         at = session.repo.resolve(revision)
         fleet_path = only_fleet(session.repo, at, fleet)
         session.target = Target(
-            kubeconfig, context, fleet_path, fleet_id, state_namespace, request_timeout
+            kubeconfig, context, fleet_path, fleet_id, state_namespace, request_timeout, as_user
         )
         desired = session.desired(at)
         parts = session.parts(desired)
@@ -49,10 +60,13 @@ def apply(
             wrong = shown.failure is not None and is_wrong_use(shown.failure.code)
             return Exit.USAGE if wrong else Exit.UNDECIDED
         last = summarise(shown.changes, shown.plan, shown.live, parts.identity.fleet_id)
-        narrate(f"fleet {desired.fleet.name}  {at.short}  cluster {desired.fleet.cluster_uid}")
+        narrate(f"{fleet_header(desired, session.target)}  {at.short}")
         sys.stdout.write(diff_text(shown.changes, desired, Style()))
         sys.stdout.write(f"{last}\n")
         if not last.differs:
+            return Exit.OK
+        if desired.fleet.mode is FleetMode.OBSERVE:
+            narrate("the fleet is in mode Observe: nothing is written; commit `mode: Correct` first")
             return Exit.OK
         if not yes and not typer.confirm("Apply this?", err=True):
             narrate("nothing was written")
@@ -70,4 +84,5 @@ def apply(
         ]
         for line in failed:
             narrate(line)
+        narrate(f"applied {at.short}; `stoker status` shows how it goes")
         return Exit.UNDECIDED if failed else Exit.OK

@@ -27,8 +27,6 @@ from stoker.cli.session import (
 from stoker.clock import SystemClock
 from stoker.diff import DiffMemo, diff
 from stoker.errors import BadInput, Finding, Stalled
-from stoker.kube.client import Client
-from stoker.kube.memory import MemoryServer
 from stoker.model.change import ChangeSet
 from stoker.model.fleet import Desired
 from stoker.model.live import LiveView
@@ -185,6 +183,9 @@ def _inventory_of(before: Offline) -> Inventory:
 def _snapshot(query: Query, target: Target) -> tuple[Snapshot, Cluster]:
     """The snapshot to decide by, and whom to ask for the rest: with a recorded one, nobody."""
     if query.snapshot:
+        from stoker.kube.client import Client
+        from stoker.kube.memory import MemoryServer
+
         empty = Client(MemoryServer(SystemClock()), user_agent="offline")
         return read_recorded(query.snapshot, query.path), empty
     with Session(local_repo(query.path, query.head), target) as session:

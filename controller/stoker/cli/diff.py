@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +13,16 @@ import typer
 from stoker.cli.exits import Exit, print_findings
 from stoker.cli.options import (
     AllFleets,
+    As,
     Context,
+    FleetId,
     FleetPath,
     Kubeconfig,
+    Namespace,
     NoColor,
     Output,
     RequestTimeout,
+    Root,
     StateNamespace,
 )
 from stoker.cli.style import Style, narrate
@@ -27,9 +32,10 @@ __all__ = ["diff"]
 
 def diff(
     *,
-    path: Annotated[Path, typer.Option("--path", "-f", help="Folder of the repository.")] = Path(),
+    path: Root = Path(),
     fleet: FleetPath = "",
     all_fleets: AllFleets = False,
+    namespace: Namespace = "",
     base: Annotated[
         str, typer.Option("--base", help="Compare with this revision instead of the cluster.")
     ] = "",
@@ -44,8 +50,9 @@ def diff(
     ] = "",
     kubeconfig: Kubeconfig = None,
     context: Context = "",
+    as_user: As = "",
     state_namespace: StateNamespace = "stoker-system",
-    fleet_id: Annotated[str, typer.Option("--fleet-id", help="Id of an installed fleet.")] = "",
+    fleet_id: FleetId = "",
     request_timeout: RequestTimeout = 30.0,
     output: Output = "text",
     exit_zero: Annotated[
@@ -55,13 +62,13 @@ def diff(
 ) -> int:
     """Show what would be created, changed, replaced and deleted. Writes nothing."""
     from stoker.cli.compare import Query, compare
-    from stoker.cli.print_diff import diff_json, diff_text, diff_unified
+    from stoker.cli.print_diff import diff_json, diff_names, diff_text, diff_unified, within
     from stoker.cli.session import Target, usage
     from stoker.diff import summarise
 
-    if output not in {"text", "unified", "json"}:
-        raise usage(f"no output {output!r}", "text, unified or json")
-    target = Target(kubeconfig, context, fleet, fleet_id, state_namespace, request_timeout)
+    if output not in {"text", "unified", "names", "json"}:
+        raise usage(f"no output {output!r}", "text, unified, names or json")
+    target = Target(kubeconfig, context, fleet, fleet_id, state_namespace, request_timeout, as_user)
     style = Style(no_color=no_color)
     differs, wrong = False, False
     documents = []
@@ -69,27 +76,25 @@ def diff(
         narrate(found.header)
         print_findings(found.findings)
         assert found.changes is not None
-        last = summarise(found.changes, found.plan, found.live, found.fleet_id)
+        changes = within(found.changes, namespace)
+        last = summarise(changes, found.plan, found.live, found.fleet_id)
         differs |= last.differs
         wrong |= any(finding.severity == "error" for finding in found.findings)
         match output:
             case "text":
-                sys.stdout.write(diff_text(found.changes, found.desired, style))
+                sys.stdout.write(diff_text(changes, found.desired, style))
                 sys.stdout.write(f"{last}\n")
             case "unified":
-                sys.stdout.write(diff_unified(found.changes))
+                sys.stdout.write(diff_unified(changes))
+                narrate(str(last))
+            case "names":
+                sys.stdout.write(diff_names(changes))
                 narrate(str(last))
             case _:
-                documents.append(diff_json(found.changes, found.desired, _counts(last)))
+                documents.append(diff_json(changes, found.desired, asdict(last)))
     if output == "json":
         data = documents[0] if len(documents) == 1 else documents
         sys.stdout.write(json.dumps(data, indent=2, sort_keys=True, default=str) + "\n")
     if wrong:
         return Exit.USAGE
     return Exit.DIFFERENCES if differs and not exit_zero else Exit.OK
-
-
-def _counts(last: object) -> dict[str, int]:
-    from dataclasses import asdict
-
-    return asdict(last)  # type: ignore[call-overload, no-any-return]

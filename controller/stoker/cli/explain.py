@@ -9,22 +9,36 @@ from typing import Annotated
 import typer
 
 from stoker.cli.exits import Exit
-from stoker.cli.options import Context, FleetPath, Kubeconfig, RequestTimeout, StateNamespace
+from stoker.cli.options import (
+    As,
+    Context,
+    FleetId,
+    FleetPath,
+    Kubeconfig,
+    Namespace,
+    RequestTimeout,
+    Root,
+    StateNamespace,
+)
 from stoker.cli.style import narrate
 
 __all__ = ["explain"]
 
 
 def explain(
-    name: Annotated[str, typer.Argument(help="A ModelService (name or namespace/name) or code.")],
+    name: Annotated[
+        str, typer.Argument(help="A ModelService (NAME or NAMESPACE/NAME), or a reason code.")
+    ],
     *,
-    path: Annotated[Path, typer.Option("--path", "-f", help="Folder of the repository.")] = Path(),
+    path: Root = Path(),
     fleet: FleetPath = "",
+    namespace: Namespace = "",
     head: Annotated[str, typer.Option("--head", help="Committed revision.")] = "",
     kubeconfig: Kubeconfig = None,
     context: Context = "",
+    as_user: As = "",
     state_namespace: StateNamespace = "stoker-system",
-    fleet_id: Annotated[str, typer.Option("--fleet-id", help="Id of an installed fleet.")] = "",
+    fleet_id: FleetId = "",
     request_timeout: RequestTimeout = 30.0,
 ) -> int:
     """Say where the count comes from, what each node offers, and what would change the answer."""
@@ -38,13 +52,16 @@ def explain(
     if (text := reason_of(name)) is not None:
         sys.stdout.write(f"{name}: {text}\n")
         return Exit.OK
-    target = Target(kubeconfig, context, fleet, fleet_id, state_namespace, request_timeout)
+    target = Target(kubeconfig, context, fleet, fleet_id, state_namespace, request_timeout, as_user)
     for found in compare(Query(path, target, head=head, reach=Reach.PLAN)):
         narrate(found.header)
-        wanted = [u.ref for u in found.desired.units if name in {u.ref.name, u.ref.short}]
+        units = [u.ref for u in found.desired.units if namespace in {"", u.ref.namespace}]
+        wanted = [ref for ref in units if name in {ref.name, ref.short, str(ref)}]
         if not wanted:
-            names = ", ".join(u.ref.name for u in found.desired.units)
-            raise usage(f"no unit and no reason code {name!r}", f"units: {names}")
+            raise usage(
+                f"no unit and no reason code {name!r}",
+                f"units: {', '.join(ref.short for ref in units) or 'none'}",
+            )
         record = decision_digest(found.plan)[:7]
         for ref in wanted:
             for line in lines_of(found.desired, found.plan, ref, record=record):

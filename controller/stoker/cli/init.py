@@ -126,7 +126,7 @@ def init(
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-        sys.stdout.write(f"{target}\n")
+    sys.stdout.write("".join(f"{folder / path}\n" for path in files))
     if not uid:
         narrate(
             "no cluster could be asked for its UID: put it into "

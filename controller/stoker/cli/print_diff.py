@@ -1,21 +1,26 @@
-"""A ChangeSet as people read it: text, unified and JSON; pure.
+"""A ChangeSet as people and programs read it: text, unified, names and JSON; pure.
 
 Order follows apply: units by name, within a unit objects in apply order. A replace pairs
 old and new placement, prints the difference of identical pairs once, and is no delete.
+Everything printed went through objects.masks, in the diff stage or here.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from stoker.cli.style import Style
+from stoker.errors import Finding
 from stoker.model.change import Action, Change, ChangeSet, FieldChange, Impact, UnitChanges
 from stoker.model.fleet import Desired
-from stoker.model.refs import UnitRef
+from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects import names
+from stoker.objects.masks import masked
 
-__all__ = ["diff_json", "diff_text", "diff_unified"]
+__all__ = ["diff_json", "diff_names", "diff_text", "diff_unified", "within"]
 
 _MARKS = {
     Action.CREATE: ("+ create ", "green"),
@@ -31,16 +36,25 @@ FIELD_WIDTH = 44
 MAX_VALUE = 60
 
 
+def within(changes: ChangeSet, namespace: str) -> ChangeSet:
+    """Only the units of one namespace; all of them when it is empty."""
+    if not namespace:
+        return changes
+    return replace(changes, units=tuple(u for u in changes.units if u.unit.namespace == namespace))
+
+
+# ---------------------------------------------------------------------------- text
 def diff_text(changes: ChangeSet, desired: Desired, style: Style) -> str:
     """Everything but the header and the last line; empty when nothing differs."""
-    blocks = [block for unit in changes.units if (block := _unit_block(unit, desired, style))]
+    hold = changes.prune_hold
+    blocks = [block for unit in changes.units if (block := _unit_block(unit, desired, hold, style))]
     others = _left_to_others(changes, style)
-    if changes.prune_hold:
-        blocks.append(f"Nothing is deleted: {changes.prune_hold}\n")
+    if hold:
+        blocks.append(f"Nothing is deleted: {hold}\n")
     return "\n".join([*blocks, *([others] if others else [])])
 
 
-def _unit_block(unit: UnitChanges, desired: Desired, style: Style) -> str:
+def _unit_block(unit: UnitChanges, desired: Desired, hold: str, style: Style) -> str:
     shown = [c for c in unit.changes if c.action is not Action.UNCHANGED]
     leaving = [r for r in unit.retirements if not any(_replaced(c) == r.name for c in shown)]
     if not shown and not leaving and not unit.findings:
@@ -49,9 +63,7 @@ def _unit_block(unit: UnitChanges, desired: Desired, style: Style) -> str:
     lines.extend(f"! {finding}" for finding in unit.findings)
     replaced = [c for c in shown if c.replaces is not None and c.action is Action.CREATE]
     lines.extend(_replaces(replaced, style))
-    for change in shown:
-        if change not in replaced:
-            lines.extend(_change_lines(change, style))
+    lines.extend(_changes([c for c in shown if c not in replaced], hold, style))
     lines.extend(
         f"{style.paint('- retire ', 'red')} Deployment {r.name}  {r.stage}: {r.reason}"
         for r in leaving
@@ -70,33 +82,66 @@ def _replaced(change: Change) -> str:
     return change.replaces.name if change.replaces is not None else ""
 
 
+def _body(change: Change) -> dict[str, Any]:
+    return change.payload or (change.manifest.body if change.manifest else {})
+
+
 def _node_of(change: Change) -> str:
-    body = change.payload or (change.manifest.body if change.manifest else {})
-    annotations: dict[str, Any] = (body.get("metadata") or {}).get("annotations") or {}
+    annotations: dict[str, Any] = (_body(change).get("metadata") or {}).get("annotations") or {}
     return str(annotations.get(names.NODE, ""))
 
 
-def _replaces(changes: list[Change], style: Style) -> list[str]:
-    if not changes:
-        return []
+def _replaces(changes: list[Change], style: Style) -> Iterator[str]:
+    """Pairs with the same difference together, and what differs once below them."""
     mark, colour = _REPLACE
-    lines = [
-        f"{style.paint(mark, colour)} {change.ref.kind} {change.ref.name}  {_node_of(change)}"
-        f"   for {_replaced(change)}"
-        for change in changes
-    ]
-    fields = changes[0].fields
-    if fields and all(change.fields == fields for change in changes):
-        lines.append(f"    beside the node, the same {len(fields)} fields in all {len(changes)}:")
-        lines.extend(_field_line(field) for field in fields)
-    else:
-        for change in changes:
-            lines.extend(_field_line(field) for field in change.fields)
-    return lines
+    for fields, pairs in _by_fields(changes):
+        for change in pairs:
+            yield (
+                f"{style.paint(mark, colour)} {change.ref.kind} {change.ref.name}"
+                f"  {_node_of(change)}   for {_replaced(change)}"
+            )
+        if len(pairs) > 1 and fields:
+            count = f"{len(fields)} fields" if len(fields) > 1 else "field"
+            yield f"    beside the node, the same {count} in all {len(pairs)}:"
+        yield from (_field_line(field) for field in fields)
 
 
-def _change_lines(change: Change, style: Style) -> list[str]:
-    mark, colour = _MARKS.get(change.action, ("  ", "dim"))
+def _by_fields(
+    changes: list[Change],
+) -> list[tuple[tuple[FieldChange, ...], list[Change]]]:
+    groups: list[tuple[tuple[FieldChange, ...], list[Change]]] = []
+    for change in changes:
+        for fields, pairs in groups:
+            if fields == change.fields:
+                pairs.append(change)
+                break
+        else:
+            groups.append((change.fields, [change]))
+    return groups
+
+
+def _changes(changes: list[Change], hold: str, style: Style) -> Iterator[str]:
+    """Each object; a note that several in a row share is printed once, below the last."""
+    sharing = 0
+    for change, following in zip(changes, [*changes[1:], None], strict=True):
+        yield _change_head(change, style)
+        details = list(_details(change))
+        sharing += 1
+        if following is not None and not details and _note(following) == _note(change):
+            continue
+        if (note := _note(change)) and change.note != hold:
+            yield f"    for these {sharing}: {note}" if sharing > 1 else f"    {note}"
+        yield from details
+        sharing = 0
+
+
+def _note(change: Change) -> str:
+    code = f" [{change.code}]" if change.note and change.code else ""
+    return change.note + code
+
+
+def _change_head(change: Change, style: Style) -> str:
+    mark, colour = _MARKS.get(change.action, ("         ", "dim"))
     node = _node_of(change) if change.ref.kind == "Deployment" else ""
     place = f"{change.ref.namespace}/" if change.ref.namespace else ""
     name = f"{change.ref.kind} {place}{change.ref.name}" + (f"  {node}" if node else "")
@@ -104,13 +149,13 @@ def _change_lines(change: Change, style: Style) -> list[str]:
     if change.action is Action.CHANGE:
         pad = " " * max(2, NAME_WIDTH - len(name))
         head += pad + ("in place" if change.impact is Impact.NONE else str(change.impact))
-    if change.note:
-        head += f"\n    {change.note}" + (f" [{change.code}]" if change.code else "")
-    lines = [head]
+    return head
+
+
+def _details(change: Change) -> Iterator[str]:
     if change.action in {Action.CHANGE, Action.ERROR}:
-        lines.extend(_field_line(field) for field in change.fields)
-    lines.extend(f"    held back until the next restart: {path}" for path in change.held_back)
-    return lines
+        yield from (_field_line(field) for field in change.fields)
+    yield from (f"    held back until the next restart: {path}" for path in change.held_back)
 
 
 def _field_line(field: FieldChange) -> str:
@@ -138,48 +183,68 @@ def _left_to_others(changes: ChangeSet, style: Style) -> str:
     return "\n".join([style.paint("Left to others (not drift)", "bold"), *lines]) + "\n"
 
 
+# --------------------------------------------------------------- unified and names
 def diff_unified(changes: ChangeSet) -> str:
-    """One `---`/`+++` block an object, each field as a removed and an added line."""
+    """One `---`/`+++` block an object: new ones whole, changed ones field by field."""
     lines: list[str] = []
-    for unit in changes.units:
-        for change in unit.changes:
-            if change.action not in {Action.CREATE, Action.CHANGE, Action.DELETE}:
-                continue
-            before = "/dev/null" if change.action is Action.CREATE else f"live/{change.ref.key}"
-            after = "/dev/null" if change.action is Action.DELETE else f"git/{change.ref.key}"
-            lines += [f"--- {before}", f"+++ {after}"]
-            for field in change.fields:
-                lines.append(f"@@ {field.path} @@")
-                if field.before is not None:
-                    lines.append(f"-{json.dumps(field.before, sort_keys=True, default=str)}")
-                if field.after is not None:
-                    lines.append(f"+{json.dumps(field.after, sort_keys=True, default=str)}")
+    for change in _written(changes):
+        old = change.replaces or change.ref
+        created = change.action is Action.CREATE and change.replaces is None
+        before = "/dev/null" if created else f"live/{_path(old)}"
+        after = "/dev/null" if change.action is Action.DELETE else f"git/{_path(change.ref)}"
+        lines += [f"--- {before}", f"+++ {after}"]
+        lines += _whole(change) if created else _hunks(change.fields)
     return "\n".join(lines) + ("\n" if lines else "")
 
 
+def _path(ref: ObjectRef) -> str:
+    return ref.key.lstrip("/")
+
+
+def _written(changes: ChangeSet) -> Iterator[Change]:
+    written = {Action.CREATE, Action.CHANGE, Action.DELETE}
+    return (c for unit in changes.units for c in unit.changes if c.action in written)
+
+
+def _whole(change: Change) -> list[str]:
+    import yaml
+
+    body = masked(change.ref.kind, (), _body(change))
+    text = yaml.dump(body, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+    return [f"+{line}" for line in text.splitlines()]
+
+
+def _hunks(fields: Iterable[FieldChange]) -> list[str]:
+    lines = []
+    for field in fields:
+        lines.append(f"@@ {field.path} @@")
+        if field.before is not None:
+            lines.append(f"-{json.dumps(field.before, sort_keys=True, default=str)}")
+        if field.after is not None:
+            lines.append(f"+{json.dumps(field.after, sort_keys=True, default=str)}")
+    return lines
+
+
+def diff_names(changes: ChangeSet) -> str:
+    """`ACTION KIND/NAMESPACE/NAME` a line, for scripts; nothing for what stays."""
+    lines = []
+    for unit in changes.units:
+        for change in unit.changes:
+            if change.action is not Action.UNCHANGED:
+                action = "replace" if change.replaces is not None else str(change.action)
+                place = f"{change.ref.namespace}/" if change.ref.namespace else ""
+                lines.append(f"{action} {change.ref.kind}/{place}{change.ref.name}")
+        lines += [f"retire Deployment/{unit.unit.namespace}/{r.name}" for r in unit.retirements]
+    return "".join(f"{line}\n" for line in lines)
+
+
+# ---------------------------------------------------------------------------- JSON
 def diff_json(changes: ChangeSet, desired: Desired, last: dict[str, Any]) -> dict[str, Any]:
     """The versioned JSON form: `stoker schema Diff` describes it."""
     units = []
     for unit in changes.units:
         objects = [
-            {
-                "action": "replace" if change.replaces is not None else str(change.action),
-                "kind": change.ref.kind,
-                "apiVersion": change.ref.api_version,
-                "namespace": change.ref.namespace,
-                "name": change.ref.name,
-                "impact": str(change.impact),
-                **({"code": change.code} if change.code else {}),
-                **({"note": change.note} if change.note else {}),
-                **({"replaces": _replaced(change)} if change.replaces is not None else {}),
-                "fields": [
-                    {"path": f.path, "before": f.before, "after": f.after} for f in change.fields
-                ],
-                "leftToOthers": [
-                    {"path": path, "owner": owner} for path, owner in change.left_to_others
-                ],
-                "heldBack": list(change.held_back),
-            }
+            _object(change)
             for change in unit.changes
             if change.action is not Action.UNCHANGED or change.left_to_others
         ]
@@ -203,11 +268,28 @@ def diff_json(changes: ChangeSet, desired: Desired, last: dict[str, Any]) -> dic
         "revision": str(desired.revision),
         "units": units,
         "pruneHold": changes.prune_hold,
-        "summary": last,
+        "summary": {_camel(name): count for name, count in last.items()},
     }
 
 
-def _finding(finding: Any) -> dict[str, Any]:
+def _object(change: Change) -> dict[str, Any]:
+    return {
+        "action": "replace" if change.replaces is not None else str(change.action),
+        "kind": change.ref.kind,
+        "apiVersion": change.ref.api_version,
+        "namespace": change.ref.namespace,
+        "name": change.ref.name,
+        "impact": str(change.impact),
+        **({"code": change.code} if change.code else {}),
+        **({"note": change.note} if change.note else {}),
+        **({"replaces": _replaced(change)} if change.replaces is not None else {}),
+        "fields": [{"path": f.path, "before": f.before, "after": f.after} for f in change.fields],
+        "leftToOthers": [{"path": path, "owner": owner} for path, owner in change.left_to_others],
+        "heldBack": list(change.held_back),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "code": finding.code,
         "message": finding.message,
@@ -215,3 +297,8 @@ def _finding(finding: Any) -> dict[str, Any]:
         "line": finding.location.line,
         "column": finding.location.column,
     }
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)

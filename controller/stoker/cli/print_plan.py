@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from stoker.cli.style import Style
@@ -10,9 +11,9 @@ from stoker.model.plan import Plan, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.snapshot import Snapshot
 from stoker.objects import names
-from stoker.sim.foresee import Forecast, ServiceForecast
+from stoker.sim.foresee import Forecast, ServiceForecast, Step
 
-__all__ = ["duration", "plan_json", "plan_text"]
+__all__ = ["duration", "only_namespace", "plan_json", "plan_text"]
 
 _HEADS = (
     "SERVICE", "REPLICAS", "MODEL REVISION", "RESTARTS", "COLD STARTS", "LOWEST READY",
@@ -31,6 +32,14 @@ def duration(milliseconds: int | None) -> str:
     if hours:
         return f"{hours}h{minutes:02d}m"
     return f"{minutes}m{seconds:02d}s" if minutes else f"{seconds}s"
+
+
+def only_namespace(plan: Plan, namespace: str) -> Plan:
+    """Only the services of one namespace; all of them when it is empty."""
+    if not namespace:
+        return plan
+    kept = tuple(d for d in plan.decisions if d.ref.namespace == namespace)
+    return replace(plan, decisions=kept)
 
 
 def plan_text(
@@ -92,8 +101,8 @@ def _row(
         service.model_revision[:7] if service else "-",
         str(restarts),
         str(cold),
-        f"{found.lowest_ready} (floor {decision.floor})",
-        f"{duration(found.done_ms)} / {duration(slow.done_ms)}",
+        f"{found.lowest_ready} (floor {decision.floor})" if standing else "-",
+        "held" if decision.holds else f"{duration(found.done_ms)} / {duration(slow.done_ms)}",
         _cost(desired, before, decision),
     )
 
@@ -137,33 +146,65 @@ def _steps(
     moves = service.max_concurrent_moves if service else 1
     title = f"{decision.ref.short}, step by step (disruption.maxConcurrentMoves {moves})"
     lines = [style.paint(title, "bold")]
-    slow_by_name = {step.placement.name: step for step in slow.steps}
-    for number, step in enumerate(found.steps, start=1):
-        verb = "replace" if step.replaced else "create "
-        place = f"{step.replaced} -> {step.placement.node}" if step.replaced else ""
-        place = place or step.placement.node or "(the scheduler chooses)"
-        readiness = step.placement.readiness
-        facts, eta = "", ""
-        if readiness is not None:
-            facts = (
-                f"{readiness.warmth}: {readiness.facts}"
-                if readiness.facts
-                else str(readiness.warmth)
-            )
-            late = slow_by_name.get(step.placement.name, step).placement.readiness or readiness
-            eta = f"{duration(readiness.p50_ms)} / {duration(late.p90_ms)}"
-        free = f"{step.free_before} GPU free" if step.placement.node else ""
-        lines.append(f"  {number}  {verb}  {place:24}  {facts:34}  {eta:16}  {free}".rstrip())
+    lines.extend(_step_lines(found, slow))
     leaving = [r for r in decision.retirements if not found.steps]
     lines.extend(f"  -  retire   {r.name}: {r.reason}" for r in leaving)
     for hold in decision.holds:
         lines.append(f"  !  {hold.code}: {hold.message}")
         if hold.remedy:
             lines.append(f"     {hold.remedy}")
-    turned = [f"{a.node}: {a.verdict}" for a in decision.attempts if a.rule]
+    used = {placement.node for placement in decision.placements}
+    turned = [f"{a.node}: {a.verdict}" for a in decision.attempts if a.rule and a.node not in used]
     if turned:
         lines.append(f"  not used   {' · '.join(turned[:3])}")
     return "\n".join(lines) + "\n"
+
+
+def _step_lines(found: ServiceForecast, slow: ServiceForecast) -> list[str]:
+    """A line each: number, verb, place, what the place holds, estimate, room."""
+    late = {step.placement.name: step for step in slow.steps}
+    rows = [
+        (
+            str(number),
+            "replace" if step.replaced else "create",
+            _place(step),
+            _facts(step),
+            _estimate(step, late.get(step.placement.name, step)),
+            _room(step),
+        )
+        for number, step in enumerate(found.steps, start=1)
+    ]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in range(6)]
+    return [
+        "  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _place(step: Step) -> str:
+    node = step.placement.node or "(the scheduler chooses)"
+    return f"{step.replaced} -> {node}" if step.replaced else node
+
+
+def _facts(step: Step) -> str:
+    readiness = step.placement.readiness
+    if readiness is None:
+        return ""
+    return f"{readiness.warmth}: {readiness.facts}" if readiness.facts else str(readiness.warmth)
+
+
+def _estimate(step: Step, late: Step) -> str:
+    readiness = step.placement.readiness
+    if readiness is None:
+        return ""
+    slow = late.placement.readiness or readiness
+    return f"{duration(readiness.p50_ms)} / {duration(slow.p90_ms)}"
+
+
+def _room(step: Step) -> str:
+    if not step.placement.node:
+        return ""
+    return f"{step.free_before} GPU{'' if step.free_before == 1 else 's'} free"
 
 
 def plan_json(

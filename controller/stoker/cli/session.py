@@ -5,6 +5,7 @@ A session owns what has to be closed: transport, Git children, render children.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,6 @@ from stoker._version import __version__
 from stoker.apply import HistoryStore, InventoryStore
 from stoker.cli.connect import connect, context_name
 from stoker.clock import SystemClock
-from stoker.engine.load import in_flight
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled
 from stoker.git import FolderRepo, open_local
 from stoker.kube.client import Client
@@ -118,7 +118,7 @@ def fleet_header(desired: Desired, target: Target) -> str:
 class Session:
     """A connected cluster and a fleet of a repository, with everything a pass needs.
 
-    A `shared_renderer` outlives the session.
+    A `shared_renderer` outlives the session; without a `load_probe` engines are asked by HTTP.
     """
 
     repo: ClosableRepo
@@ -128,6 +128,7 @@ class Session:
     render_workers: int = 0
     require_jail: bool = False
     shared_renderer: Renderer | None = None
+    load_probe: Callable[[str], int | None] | None = None
     memo: SourceMemo = field(default_factory=SourceMemo)
     _stack: ExitStack = field(default_factory=ExitStack)
 
@@ -177,7 +178,12 @@ class Session:
             cluster=cluster,
             repo=self.repo,
             clock=self.clock,
-            observer=Observer(cluster, self.clock, fleet_id=fleet_id, load_probe=probe_load),
+            observer=Observer(
+                cluster,
+                self.clock,
+                fleet_id=fleet_id,
+                load_probe=self.load_probe or probe_load,
+            ),
             renderer=self.renderer(),
             store=InventoryStore(cluster, fleet_id, namespace=self.target.namespace),
             history=HistoryStore(cluster, fleet_id, namespace=self.target.namespace),
@@ -196,6 +202,9 @@ class Session:
 
 def probe_load(address: str) -> int | None:
     """Running plus waiting requests of an engine; None when it does not answer."""
+    # Only a drain asks, and the HTTP client would cost every command a tenth of a second.
+    from stoker.engine.load import in_flight
+
     return in_flight(address, LOAD_TIMEOUT_SECONDS)
 
 

@@ -57,6 +57,8 @@ class World:
     """`commit`, `advance`, look. `wrap` and `wrap_repo` let tests put faults between.
 
     Controllers of one world share a given `renderer`; what it remembers goes with each.
+    `ref` is what the controller follows. A world made `beside` another has a repository and
+    a controller of its own on the same cluster; time is moved by either.
     """
 
     def __init__(
@@ -73,6 +75,8 @@ class World:
         plane: ControlPlane | None = None,
         speed: float = 1.0,
         renderer: Renderer | None = None,
+        ref: str = "main",
+        beside: World | None = None,
     ) -> None:
         self._plane = plane
         self.clock: Clock = VirtualClock() if plane is None else SystemClock()
@@ -81,6 +85,8 @@ class World:
             if plane is None
             else HttpsTransport.from_kubeconfig(plane.kubeconfig_path)
         )
+        if beside is not None:
+            self.clock, self.server = beside.clock, beside.server
         self.cluster = Client(self.server, user_agent="world")
         self.cluster_uid = self.cluster.server().cluster_uid
         self.work_tree = folder / "fleet"
@@ -91,6 +97,7 @@ class World:
         self._wrap = wrap
         self._wrap_repo = wrap_repo
         self._renderer = renderer
+        self._ref = ref
         self._session: Session | None = None
         self._starts = 0
         self.work: Work | None = None
@@ -103,6 +110,8 @@ class World:
         self.kubelet = Kubelet(
             self.cluster, self.clock, self.server, times=times or StartTimes(), speed=speed
         )
+        if beside is not None:
+            self.workloads, self.kubelet = beside.workloads, beside.kubelet
         self._due_ms: int | None = None
         self._make_repository()
 
@@ -213,7 +222,7 @@ class World:
         self._starts += 1
         repo = GitRepo(
             str(self.bare),
-            "main",
+            self._ref,
             self._folder / f"state-{self._starts}",
             clock=self.clock,
             allow_file=True,
@@ -228,6 +237,7 @@ class World:
             cluster=Client(transport, user_agent="stoker"),
             render_workers=1,
             shared_renderer=self._renderer,
+            load_probe=_no_engine if self._plane is None else None,
         )
         self._session.__enter__()
 
@@ -324,3 +334,8 @@ class World:
         """End everything."""
         self.stop_controller()
         self.server.close()
+
+
+def _no_engine(address: str) -> int | None:  # noqa: ARG001 - the signature of load probes
+    """Pods of the in-memory cluster have addresses that lead nowhere."""
+    return None

@@ -142,18 +142,9 @@ class Work:
     def retire_surplus(self) -> None:
         """Retire under the budget, never below the wanted count of serving replicas."""
         serving = ready_count(self.good) + ready_count(self.moving)
-        surplus = ready_count(self.good) - self.want
-        allowed = self._retirements_allowed()
-        for j in [*victims(self.moving), *victims(self.good)]:
-            if not j.ready or allowed <= 0 or serving - 1 < self.want:
-                continue
-            if j.fate is Fate.GOOD:
-                if surplus <= 0:
-                    continue
-                surplus -= 1
-            serving -= 1
-            allowed -= 1
-            self.going.append(j)
+        surplus = min(serving - self.want, self._retirements_allowed())
+        ready = [j for j in (*victims(self.moving), *victims(self.good)) if j.ready]
+        self.going.extend(ready[: max(0, surplus)])
 
     # 6. Successors for replicas that must move, onto GPUs known to be free.
     def surge(self) -> None:

@@ -170,10 +170,17 @@ def check_linear(world: World, ref: str, old_tip: str) -> None:
 # ------------------------------------------------------------------------- rules
 def check_on_the_way(world: World, phase: Phase) -> None:
     """Floors and ceilings that hold at every instant of a phase."""
+    labels = [pod["metadata"]["labels"] for pod in world.ready_pods() if _serves(pod)]
     for service, floor in zip(("tiny", "pack"), phase.floors, strict=True):
-        ready = len(serving(world, service))
+        ready = sum(found.get(names.SERVICE_LABEL) == service for found in labels)
         assert floor <= ready, f"{ready} replicas of {service} serve, the floor is {floor}"
     assert asked_for(world, "tiny") <= phase.most
+
+
+def _serves(pod: dict[str, Any]) -> bool:
+    metadata = pod["metadata"]
+    takes_traffic = metadata["labels"].get(names.TRAFFIC_LABEL) == "true"
+    return takes_traffic and not metadata.get("deletionTimestamp")
 
 
 def check_at_rest(world: World, phase: Phase, was: Before, commit: str) -> None:

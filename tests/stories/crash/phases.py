@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from stories.files import NEW, OLD, a_config_map, a_fleet, a_service, the_fleet
 
 SCHEDULER = {"mode": "Scheduler", "pools": [{"name": "gpu"}]}
-POD = {"spec": {"containers": [{"name": "engine", "startupProbe": {"periodSeconds": 1}}]}}
+_SOON = {"periodSeconds": 1}
+_ENGINE = {"name": "engine", "startupProbe": _SOON, "readinessProbe": _SOON}
+POD = {"spec": {"containers": [_ENGINE]}}
 DRAIN = {"endpointSync": "1s", "max": "1s", "shutdown": "1s"}
 
 MORE = """apiVersion: v1
@@ -82,7 +84,7 @@ def _bundles(moving_in: str, extra: Mapping[str, str]) -> dict[str, dict[str, st
 def _tree(
     *, moving_in: str, extra: Mapping[str, str], services: tuple[str, ...] = ()
 ) -> dict[str, str]:
-    fleet = a_fleet(prune={"mode": "Auto", "maxUnits": "60%"})
+    fleet = a_fleet(prune={"mode": "Auto", "maxUnits": "60%"}, status={"flushInterval": "4s"})
     files = the_fleet(*services, fleet=fleet, **_bundles(moving_in, extra))
     return files | {"bundles/base/namespace.yaml": MORE}
 

@@ -169,7 +169,7 @@ class Rig:
         self._look()
         return True
 
-    def rest(self, *, seconds: int, quiet: int = 3) -> int:
+    def rest(self, *, seconds: int, quiet: int = 5) -> int:
         """Let time go by until nothing was written for `quiet` seconds; the seconds it took.
 
         Raises TimeoutError when the fleet does not come to rest.

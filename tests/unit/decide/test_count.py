@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from builders import a_desired, a_placement, a_ref, a_replica, a_shape, a_state, a_unit
+from builders import a_desired, a_placement, a_ref, a_replica, a_service, a_shape, a_state, a_unit
 from stoker.decide.case import case_from
 from stoker.decide.count import wanted
 from stoker.model.fleet import PlacementMode, ScalingMode
@@ -12,15 +14,16 @@ from stoker.model.history import History, UnitHistory
 from stoker.model.snapshot import ServiceState
 from unit.decide.one import decided, planned
 
-EXTERNAL = {"replicas": None, "scaling_mode": ScalingMode.EXTERNAL}
-SCHEDULER = {"placement_mode": PlacementMode.SCHEDULER}
+EXTERNAL: dict[str, Any] = {"replicas": None, "scaling_mode": ScalingMode.EXTERNAL}
+SCHEDULER: dict[str, Any] = {"placement_mode": PlacementMode.SCHEDULER}
 HPA = "HorizontalPodAutoscaler/qwen"
 
 
 def count(*placements, remembered=None, **service):
-    unit = a_unit(**service)
+    spec = a_service(**service)
+    unit = a_unit(spec=spec)
     state = a_state(*placements) if placements else ServiceState(unit.ref)
-    case = case_from(unit.ref, unit.spec, a_shape(unit), a_desired(unit).fleet, state)
+    case = case_from(unit.ref, spec, a_shape(unit), a_desired(unit).fleet, state)
     found = wanted(case, remembered)
     return found.replicas, found.reason.source
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ from stoker.model.history import History, UnitHistory
 from stoker.model.plan import Plan
 from unit.decide.one import OLD, created, decided, held, planned
 
-SCHEDULER = {"placement_mode": PlacementMode.SCHEDULER}
+SCHEDULER: dict[str, Any] = {"placement_mode": PlacementMode.SCHEDULER}
 
 
 # --------------------------------------------------- what is decided about

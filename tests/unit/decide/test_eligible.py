@@ -16,8 +16,8 @@ def an_ask(**fields):
     return Ask(**{"pools": (a_pool(),), **fields})
 
 
-def judge(ask, **node):
-    node = a_node(**node)
+def judge(ask, **fields):
+    node = a_node(**fields)
     return first_rejection(node, dict(node.labels), ask)
 
 

@@ -37,7 +37,7 @@ PLACE  order ReadyPoolPack; pools l4
   n3    -        -         cordoned: cordoned
   nodes turned away, by rule: gpus 2, cordoned 1
 NOW
-  create qwen-cd3586a9-aaaaaaaa x1 on n2
+  create qwen-640fe7a3-aaaaaaaa x1 on n2
 WOULD CHANGE THE ANSWER
   HeldNoCapacity: 1 of 3 replicas have no place: 2 nodes by rule gpus, 1 node by rule cordoned
     1 free GPU on one node of l4; whenFull is Hold, so no new node is asked for"""
@@ -81,7 +81,7 @@ def test_who_leaves_is_told_with_the_reason_and_who_is_replaced_with_the_name():
     new = a_placement("n2", a_replica("c", "n2"))
     leave = explained(old, new, nodes=[a_node("n1"), a_node("n2")], replicas=2)
 
-    assert f"  create qwen-cd3586a9-aaaaaaaa x1 on n2 for {old.name}" in surge
+    assert f"  create {new.name} x1 on n2 for {old.name}" in surge
     assert f"  StopTraffic {old.name}, keeps 1: rev {OLD} -> {REV}" in leave
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from builders import (
     GIB,
+    GPU,
     IMAGE,
     MODEL,
     MODEL_REVISION,
@@ -200,6 +201,24 @@ def test_booking_takes_room_for_the_rest_of_the_pass():
         names.append(choice.node.name)
 
     assert ["a", "a", "b", "b", "b"] == names
+
+
+def test_services_with_other_gpus_share_nodes_and_their_room():
+    node = replace(
+        a_node("a"), allocatable=Resources(64_000, 512 * GIB, 110, (("amd.com/gpu", 2), (GPU, 2)))
+    )
+    green = a_case(a_unit("green", pools=("l4",)))
+    red = a_case(
+        a_unit("red", pools=("l4",), gpu_resource="amd.com/gpu"),
+        requests=Resources(1_000, GIB, 1, (("amd.com/gpu", 2),)),
+    )
+    index = an_index(node, cases=(green, red))
+
+    for case in (green, red):
+        assert "a" == index.pick(case, urgent=False, own=(), barred={}).node.name
+        index.book("a", case.need)
+    assert 1 == index.pick(green, urgent=False, own=(), barred={}).free_gpus
+    assert index.pick(red, urgent=False, own=(), barred={}) is None
 
 
 def test_a_class_found_full_is_not_searched_again_but_its_skipped_nodes_are():

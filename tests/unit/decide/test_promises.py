@@ -191,10 +191,13 @@ def _check_budget(world: World, fleet: Fleet, decision: ServiceDecision) -> None
 def _check_still(world: World, fleet: Fleet) -> None:
     """A plan carried out leaves nothing to do until the cluster moves.
 
-    What a pod that never found a node had booked is given away one pass later.
+    What a pod that never found a node had booked is given away one pass later, and on a
+    node that has no time left one stage follows the other.
     """
     again = deepcopy(world)
-    tries = 1 + sum(1 for name in fleet.services for p in world.pods(a_ref(name)) if not p.node)
+    hurried = {"", *_noticed(world)}
+    pods = [pod for name in fleet.services for pod in world.pods(a_ref(name))]
+    tries = 1 + sum(1 for pod in pods if pod.node in hurried)
     changes = [again.act(fleet.decide(again)) for _ in range(tries + 1)]
     assert not changes[-1], fleet.decide(world)
     assert tries > 1 or not changes[0], fleet.decide(world)

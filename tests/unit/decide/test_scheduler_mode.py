@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from builders import (
@@ -23,7 +25,7 @@ from stoker.model.history import History
 from unit.decide.one import OLD, decided, held, leaving, planned
 from unit.decide.world import World, some_nodes
 
-SCHEDULER = {"placement_mode": PlacementMode.SCHEDULER}
+SCHEDULER: dict[str, Any] = {"placement_mode": PlacementMode.SCHEDULER}
 
 
 def home(*phases, replicas=None, rev=REV, **fields):

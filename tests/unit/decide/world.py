@@ -42,7 +42,6 @@ class Pod:
     in_flight: int = 3
     left: int = TERMINATING_TICKS
     created_ms: int = 0
-    failing: bool = False
 
     def seen(self) -> Replica:
         since = self.drain_since_ms
@@ -86,7 +85,6 @@ class World:
         self.orphans: list[tuple[Pod, Resources]] = []
         self.now_ms = NOW_MS
         self.bad_revs: set[str] = set()
-        self.bad_nodes: set[str] = set()
         self.pools = {"l4"}
         self.pinned = False
         """Whether pods run on their decided node or nowhere (`pin: Required`)."""
@@ -239,18 +237,17 @@ class World:
     def _kubelet(self, deployment: Deployment, pod: Pod) -> None:
         pod.age += 1
         if not pod.node:
-            self._schedule(deployment, pod)
-            if not pod.node and pod.age > STUCK_AFTER_TICKS:
+            if not self._schedule(deployment, pod) and pod.age > STUCK_AFTER_TICKS:
                 pod.phase = ReplicaPhase.STUCK
             return
         if pod.drain_since_ms is not None:
             pod.in_flight = max(0, pod.in_flight - 1)
-        if pod.failing or deployment.rev in self.bad_revs or pod.node in self.bad_nodes:
+        if deployment.rev in self.bad_revs:
             pod.phase = ReplicaPhase.STUCK
         elif pod.age > WARM_TICKS:
             pod.phase = ReplicaPhase.READY
 
-    def _schedule(self, deployment: Deployment, pod: Pod) -> None:
+    def _schedule(self, deployment: Deployment, pod: Pod) -> bool:
         wished = [self.nodes[deployment.node]] if deployment.node in self.nodes else []
         others = [] if self.pinned else sorted(self.nodes.values(), key=lambda node: node.name)
         for node in (*wished, *others):
@@ -260,7 +257,8 @@ class World:
             if node.allocatable.holds(asked):
                 pod.node = node.name
                 pod.phase = ReplicaPhase.STARTING
-                return
+                return True
+        return False
 
     def _remains(self, pod: Pod, *, orphan: bool = False) -> bool:
         if pod.phase is ReplicaPhase.TERMINATING or orphan:

@@ -1,0 +1,77 @@
+"""What a plan leads to, played on a model: `stoker plan` prints it."""
+
+from builders import (
+    NOW_MS,
+    a_desired,
+    a_node,
+    a_placement,
+    a_ref,
+    a_replica,
+    a_snapshot,
+    a_state,
+    a_unit,
+    some_shapes,
+)
+from stoker.model.history import History
+from stoker.sim.foresee import ServiceForecast, foresee
+
+QWEN = a_ref()
+NEW = "bbbbbbbb"
+
+
+def forecast(unit, *nodes, standing=(), rev=NEW, slow=False) -> ServiceForecast:
+    desired = a_desired(unit)
+    states = [a_state(*standing)] if standing else []
+    snapshot = a_snapshot(*nodes, services=states)
+    shapes = some_shapes(desired, rev)
+    return foresee(desired, shapes, snapshot, History(), NOW_MS, slow=slow).of(QWEN)
+
+
+def standing_on(*nodes: str):
+    return tuple(a_placement(node, a_replica(f"pod-{node}", node)) for node in nodes)
+
+
+def test_first_placements_start_side_by_side():
+    """Two starts on two nodes take as long as one."""
+    one = forecast(a_unit(replicas=1), a_node("n1", gpus=1), a_node("n2", gpus=1))
+    two = forecast(a_unit(replicas=2), a_node("n1", gpus=1), a_node("n2", gpus=1))
+
+    assert {"n1", "n2"} == {step.placement.node for step in two.steps}
+    assert one.done_ms == two.done_ms
+    assert 0 == two.lowest_ready
+
+
+def test_an_update_with_a_free_gpu_never_goes_below_what_stands():
+    """Surge first: the lowest count of Ready replicas is the present one."""
+    nodes = [a_node("n1", gpus=1), a_node("n2", gpus=1), a_node("n3", gpus=1)]
+    found = forecast(a_unit(replicas=2), *nodes, standing=standing_on("n1", "n2"))
+
+    assert 2 == found.lowest_ready
+    assert 2 == len(found.steps)
+    assert found.done_ms is not None
+
+
+def test_an_update_on_a_full_pool_says_how_low_it_goes():
+    """Drain-then-replace is worth a warning in the pull request."""
+    nodes = [a_node("n1", gpus=1), a_node("n2", gpus=1)]
+    found = forecast(a_unit(replicas=2), *nodes, standing=standing_on("n1", "n2"))
+
+    assert 1 == found.lowest_ready
+    assert ["n1", "n2"] == sorted(step.replaced for step in found.steps)
+
+
+def test_a_held_change_is_never_done():
+    """A replica that fits nowhere has no time at which it is Ready."""
+    found = forecast(a_unit(replicas=2), a_node("n1", gpus=1))
+
+    assert found.done_ms is None
+
+
+def test_the_slow_forecast_is_not_faster():
+    """P90 bounds P50."""
+    likely = forecast(a_unit(replicas=1), a_node("n1", gpus=1))
+    slow = forecast(a_unit(replicas=1), a_node("n1", gpus=1), slow=True)
+
+    assert likely.done_ms is not None
+    assert slow.done_ms is not None
+    assert likely.done_ms <= slow.done_ms
