@@ -66,7 +66,9 @@ def apply(
         if not last.differs:
             return Exit.OK
         if desired.fleet.mode is FleetMode.OBSERVE:
-            narrate("the fleet is in mode Observe: nothing is written; commit `mode: Correct` first")
+            narrate(
+                "the fleet is in mode Observe: nothing is written; commit `mode: Correct` first"
+            )
             return Exit.OK
         if not yes and not typer.confirm("Apply this?", err=True):
             narrate("nothing was written")

@@ -10,7 +10,18 @@ from typing import Annotated
 import typer
 
 from stoker.cli.exits import Exit
-from stoker.cli.options import Context, FleetPath, Kubeconfig, NoColor, StateNamespace
+from stoker.cli.options import (
+    As,
+    Context,
+    FleetId,
+    FleetPath,
+    Kubeconfig,
+    Namespace,
+    NoColor,
+    RequestTimeout,
+    Root,
+    StateNamespace,
+)
 from stoker.cli.style import Style, narrate
 
 __all__ = ["status"]
@@ -18,37 +29,44 @@ __all__ = ["status"]
 
 def status(
     *,
-    path: Annotated[Path, typer.Option("--path", "-f", help="Folder of the repository.")] = Path(),
+    path: Root = Path(),
     fleet: FleetPath = "",
-    git: Annotated[bool, typer.Option("--git", help="Read the status branch only.")] = False,
+    namespace: Namespace = "",
+    git: Annotated[
+        bool, typer.Option("--git", help="Read the status branch of this clone, ask no cluster.")
+    ] = False,
     show_all: Annotated[
-        bool, typer.Option("--all", help="Every service, the healthy too.")
+        bool, typer.Option("--all", help="Every service and bundle, the healthy too.")
     ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Exit 1 unless the fleet is Ready.")
     ] = False,
     kubeconfig: Kubeconfig = None,
     context: Context = "",
+    as_user: As = "",
     state_namespace: StateNamespace = "stoker-system",
-    fleet_id: Annotated[str, typer.Option("--fleet-id", help="Id of an installed fleet.")] = "",
-    request_timeout: Annotated[
-        float, typer.Option("--request-timeout", help="Seconds that one API request may take.")
-    ] = 10.0,
+    fleet_id: FleetId = "",
+    request_timeout: RequestTimeout = 10.0,
     output: Annotated[str, typer.Option("--output", "-o", help="text or json.")] = "text",
     no_color: NoColor = False,
 ) -> int:
     """Show sync, health and what needs attention, worst first."""
+    from stoker.cli.connect import context_name
     from stoker.cli.session import Target, usage
-    from stoker.cli.status_view import find_view, is_ready
+    from stoker.cli.status_view import find_view, is_ready, only_namespace
     from stoker.report import render_status
 
     if output not in {"text", "json"}:
         raise usage(f"no output {output!r}", "text or json")
-    target = Target(kubeconfig, context, fleet, fleet_id, state_namespace, request_timeout)
+    target = Target(kubeconfig, context, fleet, fleet_id, state_namespace, request_timeout, as_user)
     view = find_view(path, target, git_only=git, show_all=show_all)
-    narrate(f"source: {view.origin}")
+    shown = only_namespace(view, namespace)
+    if view.origin == "cluster":
+        uid = str(view.documents.get("status.yaml", {}).get("clusterUID", ""))
+        narrate(f"context {context_name(kubeconfig, context)}, cluster {uid[:8]}…")
     if output == "json":
-        sys.stdout.write(json.dumps(dict(view.documents), indent=2, default=dict) + "\n")
+        narrate(f"source: {view.origin}")
+        sys.stdout.write(json.dumps(dict(shown.documents), indent=2, default=dict) + "\n")
     else:
-        sys.stdout.write(render_status(view, Style(no_color=no_color).paint))
+        sys.stdout.write(render_status(shown, Style(no_color=no_color).paint))
     return Exit.DIFFERENCES if check and not is_ready(view) else Exit.OK

@@ -21,7 +21,7 @@ from stoker.model.times import to_milliseconds
 from stoker.reconcile import Reach, State, reconcile, reported
 from stoker.report import StatusView, previous_from_files, view_documents
 
-__all__ = ["find_view", "is_ready"]
+__all__ = ["find_view", "is_ready", "only_namespace"]
 
 _STATUS = "status.yaml"
 
@@ -34,7 +34,7 @@ def find_view(path: Path, target: Target, *, git_only: bool, show_all: bool) -> 
         session.target = replace(target, fleet_path=fleet_path)
         desired = session.desired(at)
         files, origin = _branch(path, desired.fleet.status_branch)
-        why = "--git was given"
+        why = ""
         if not git_only:
             try:
                 return _from_cluster(session, desired, files, show_all=show_all)
@@ -42,14 +42,14 @@ def find_view(path: Path, target: Target, *, git_only: bool, show_all: bool) -> 
                 why = error.message
     if not files:
         raise Stalled(
-            f"no status to show: {why}; and no branch {desired.fleet.status_branch} here",
+            f"no status to show: {why + '; and ' if why else ''}"
+            f"no branch {desired.fleet.status_branch} here",
             code="no-status",
             hint="git fetch origin, or name a cluster with --kubeconfig",
         )
     documents = {name: _parsed(data) for name, data in files.items()}
-    return StatusView(
-        documents, SystemClock().now_ms(), origin=f"{origin} ({why})", show_all=show_all
-    )
+    origin += f" ({why})" if why else ""
+    return StatusView(documents, SystemClock().now_ms(), origin=origin, show_all=show_all)
 
 
 def _from_cluster(
@@ -62,13 +62,18 @@ def _from_cluster(
         raise Stalled(done.failure.message, code=done.failure.code, hint=done.failure.hint)
     told = reported(parts, state, done).report
     assert told is not None
-    return StatusView(
-        view_documents(told.documents),
-        done.now_ms,
-        origin="cluster",
-        seen_ms=_last_seen(parts.cluster, session.target.namespace, parts.identity.fleet_id),
-        show_all=show_all,
-    )
+    documents = view_documents(told.documents)
+    seen_ms = _last_seen(parts.cluster, session.target.namespace, parts.identity.fleet_id)
+    if seen_ms is None:
+        seen_ms = previous_from_files(files).observed_at_ms
+    if seen_ms is None:
+        documents[_STATUS] = _without_controller(documents[_STATUS])
+    return StatusView(documents, done.now_ms, origin="cluster", seen_ms=seen_ms, show_all=show_all)
+
+
+def _without_controller(status: Mapping[str, Any]) -> dict[str, Any]:
+    """The fleet's document without our own instant, which is no sign of a controller."""
+    return {**status, "controller": {**status["controller"], "observedAt": ""}}
 
 
 def _last_seen(cluster: Cluster, namespace: str, fleet_id: str) -> int | None:
@@ -107,6 +112,23 @@ def _parsed(data: bytes) -> Mapping[str, Any]:
     except yaml.YAMLError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def only_namespace(view: StatusView, namespace: str) -> StatusView:
+    """Only the units of one namespace, and the fleet's own trouble; all when it is empty."""
+    if not namespace:
+        return view
+    kept, dropped = {}, []
+    for path, data in view.documents.items():
+        if path == _STATUS or path.partition(".")[2].startswith(f"{namespace}."):
+            kept[path] = data
+        else:
+            dropped += [dict(error) for error in data.get("errors") or ()]
+    status = dict(kept.get(_STATUS, {}))
+    attention = [e for e in status.get("attention") or () if e["unit"].split("/")[1] == namespace]
+    errors = [error for error in status.get("errors") or () if dict(error) not in dropped]
+    kept[_STATUS] = {**status, "attention": attention, "errors": errors}
+    return replace(view, documents=kept)
 
 
 def is_ready(view: StatusView) -> bool:

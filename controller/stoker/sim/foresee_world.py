@@ -69,7 +69,7 @@ class World:
     departed: dict[UnitRef, list[str]] = field(default_factory=dict)
     """Nodes of Deployments that are gone and that no start has taken over from yet."""
     named: set[tuple[UnitRef, str]] = field(default_factory=set)
-    """Deployments that a start said it takes over from."""
+    """Deployments whose going is accounted for already."""
 
 
 def world_from(
@@ -247,12 +247,21 @@ def _retire(world: World, ref: UnitRef, retirement: Retirement) -> bool:
                 replicas=retirement.keep,
                 pods=tuple(sorted(staying[: retirement.keep], key=lambda p: p.name)),
             )
+            if not retirement.keep:
+                _depart(world, ref, standing)
             return True
         case RetireStage.DELETE:
+            _depart(world, ref, standing)
             del world.standing[ref, retirement.name]
-            if (ref, retirement.name) not in world.named:
-                world.departed.setdefault(ref, []).append(standing.node)
             return True
+
+
+def _depart(world: World, ref: UnitRef, standing: Standing) -> None:
+    """Note a place that the next start without another takes over from; once each."""
+    key = (ref, standing.live.name)
+    if key not in world.named:
+        world.named.add(key)
+        world.departed.setdefault(ref, []).append(standing.node)
 
 
 def advance(world: World, plan: Plan) -> bool:
