@@ -2,70 +2,141 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 
 from stoker.cli.exits import Exit
 from stoker.cli.options import Context, Kubeconfig
 from stoker.cli.style import Style
 from stoker.errors import StokerError
 
-__all__ = ["doctor"]
+__all__ = ["Check", "Verdict", "doctor", "verdict_text"]
+
+OLDEST_GIT = (2, 30)
+"""The oldest git that Stoker was tried with (Debian 11)."""
+PROGRAM_SECONDS = 20
+
+
+class Verdict(StrEnum):
+    """What a check came to; only MISSING makes `doctor` fail."""
+
+    OK = "ok"
+    WITHOUT = "without"
+    """Not there, and some things do not work: the text says which."""
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line: what was looked at, what it came to, and what was found or does not work."""
+
+    name: str
+    verdict: Verdict
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    name: str
+    command: tuple[str, ...]
+    without: str
+    required: bool = False
+
 
 _PROGRAMS = (
-    ("git", ("git", "--version"), True, "the fleet repository is read with it"),
-    ("ssh", ("ssh", "-V"), False, "needed for ssh URLs"),
-    ("helm", ("helm", "version", "--short"), False, "needed for Helm charts (not yet rendered)"),
-    ("kubectl", ("kubectl", "version", "--client"), False, "needed for Kustomize (not yet)"),
+    _Program("git", ("git", "--version"), "fleet repositories cannot be read", required=True),
+    _Program("ssh", ("ssh", "-V"), "repositories with ssh URLs cannot be read"),
+    _Program("ssh-keygen", ("ssh-keygen", "-?"), "`stoker install` makes no deploy key"),
 )
 
-Line = tuple[str, bool, str]
-"""Name, whether it is fine, and what was found."""
+_COLOURS = {Verdict.OK: "green", Verdict.WITHOUT: "yellow", Verdict.MISSING: "red"}
 
 
 def doctor(*, kubeconfig: Kubeconfig = None, context: Context = "") -> int:
     """Check programs, the render jail and the cluster; exit 2 when something needed is missing."""
-    style = Style()
-    missing = False
-    for required, (name, fine, text) in _all(kubeconfig, context):
-        mark = style.paint("ok     ", "green") if fine else style.paint("missing", "yellow")
-        missing |= required and not fine
-        sys.stdout.write(f"{mark}  {name:18} {text}\n")
+    checks = list(_all(kubeconfig, context))
+    sys.stdout.write(verdict_text(checks, Style()))
+    missing = any(check.verdict is Verdict.MISSING for check in checks)
     return Exit.USAGE if missing else Exit.OK
 
 
-def _all(kubeconfig: object, context: str) -> Iterator[tuple[bool, Line]]:
-    for name, command, required, why in _PROGRAMS:
-        yield required, _program(name, command, why)
-    yield from ((False, line) for line in _jail())
-    yield False, _cluster(kubeconfig, context)
+def verdict_text(checks: list[Check], style: Style) -> str:
+    """The checks as aligned lines."""
+    width = max(len(check.name) for check in checks)
+    lines = []
+    for check in checks:
+        mark = style.paint(f"{check.verdict:8}", _COLOURS[check.verdict])
+        lines.append(f"{mark} {check.name:{width}}  {check.text}".rstrip())
+    return "\n".join(lines) + "\n"
 
 
-def _program(name: str, command: tuple[str, ...], why: str) -> Line:
-    if shutil.which(name) is None:
-        return name, False, why
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
-    text = (done.stdout or done.stderr).strip().splitlines()
-    return name, done.returncode == 0, text[0] if text else "no version printed"
+def _all(kubeconfig: Path | None, context: str) -> Iterator[Check]:
+    yield Check("python", Verdict.OK, platform.python_version())
+    for program in _PROGRAMS:
+        yield _program(program)
+    yield _jail()
+    yield _cluster(kubeconfig, context)
 
 
-def _jail() -> Iterator[Line]:
-    from stoker.render.jail import jail_support
-
-    for part, supported in sorted(jail_support().items()):
-        yield f"jail {part}", supported == "on", "" if supported == "on" else supported
-
-
-def _cluster(kubeconfig: object, context: str) -> Line:
-    from pathlib import Path
-
-    from stoker.cli.connect import connect
-
-    path = kubeconfig if isinstance(kubeconfig, Path) else None
+def _program(program: _Program) -> Check:
+    bad = Verdict.MISSING if program.required else Verdict.WITHOUT
+    if shutil.which(program.name) is None:
+        return Check(program.name, bad, f"not installed: {program.without}")
     try:
-        server = connect(path, context, timeout_seconds=5.0).server()
+        done = subprocess.run(
+            program.command, capture_output=True, text=True, check=False, timeout=PROGRAM_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Check(program.name, bad, f"{type(error).__name__}: {program.without}")
+    first = ((done.stdout or done.stderr).strip().splitlines() or [""])[0]
+    if program.name == "git" and _version(first) < OLDEST_GIT:
+        oldest = ".".join(str(part) for part in OLDEST_GIT)
+        return Check("git", bad, f"{first}; at least {oldest} is needed")
+    return Check(program.name, Verdict.OK, first if program.name != "ssh-keygen" else "")
+
+
+def _version(text: str) -> tuple[int, int]:
+    """Major and minor of `git version 2.39.5`; zeros for anything else."""
+    words = [word for word in text.split() if word[:1].isdigit()]
+    parts = words[0].split(".") if words else []
+    numbers = [int(part) for part in parts[:2] if part.isdigit()]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else (0, 0)
+
+
+def _jail() -> Check:
+    from stoker.render.jail import ON, jail_support
+
+    parts = jail_support()
+    lacking = {name: why for name, why in parts.items() if why != ON}
+    if not lacking:
+        return Check("render jail", Verdict.OK, ", ".join(sorted(parts)))
+    reasons = ", ".join(f"{name} ({why})" for name, why in sorted(lacking.items()))
+    return Check("render jail", Verdict.WITHOUT, f"{reasons}; templates run less confined")
+
+
+def _cluster(kubeconfig: Path | None, context: str) -> Check:
+    from stoker.cli.connect import connect, context_name
+
+    try:
+        client = connect(kubeconfig, context, timeout_seconds=5.0)
     except StokerError as error:
-        return "cluster", False, error.message
-    return "cluster", True, f"{server.version} at {server.url}, UID {server.cluster_uid}"
+        hint = f" ({error.hint})" if error.hint else ""
+        return Check("cluster", Verdict.WITHOUT, f"none to ask: {error.message}{hint}")
+    try:
+        server = client.server()
+    except StokerError as error:
+        return Check("cluster", Verdict.WITHOUT, f"no answer: {error.message}")
+    finally:
+        client.close()
+    name = context_name(kubeconfig, context)
+    return Check(
+        "cluster",
+        Verdict.OK,
+        f"{server.version} at {server.url}, context {name}, UID {server.cluster_uid}",
+    )

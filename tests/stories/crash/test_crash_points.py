@@ -30,7 +30,12 @@ from stories.crash.phases import Phase, bare_fleet, cycle
 from stories.crash.rig import Call, Crashes, Point, Rig, When
 
 AT_ONCE = StartTimes(
-    default_image_bytes=0, default_weights_bytes=0, init_seconds=0.5, plain_seconds=0.5
+    default_image_bytes=0,
+    default_weights_bytes=0,
+    init_seconds=0.5,
+    capture_seconds=0.0,
+    plain_seconds=0.5,
+    stop_seconds=0.5,
 )
 LONGEST = 240
 """Virtual seconds within which a fleet comes to rest after a crash."""

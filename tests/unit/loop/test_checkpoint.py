@@ -1,5 +1,7 @@
 """A pass ends early for three reasons only: stop, a notice, a lost lease."""
 
+from collections.abc import Callable
+
 import pytest
 
 from stoker.loop.loop import Loop, PassAborted, PassRequest, PassVerdict
@@ -17,7 +19,7 @@ class Passes:
     def __init__(self) -> None:
         self.kinds: list[PassKind] = []
         self.ended: list[PassKind] = []
-        self.half_way = {}
+        self.half_way: dict[int, Callable[[Loop], None]] = {}
         self.loop: Loop | None = None
 
     def __call__(self, request: PassRequest) -> PassVerdict:
