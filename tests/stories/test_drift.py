@@ -11,7 +11,6 @@ from stories.looks import (
     data,
     deployments,
     errors,
-    fleet_status,
     is_clean,
     message,
     standing,
@@ -75,7 +74,8 @@ def test_a_field_changed_by_hand_is_put_back_once(world):
 
     assert {"key": "value"} == data(world, "side")
     assert 1 == len(set(seen))
-    assert 1 == fleet_status(world)["summary"]["driftRepaired24h"]
+    summary = world.work.last.report.documents[0].data["summary"]
+    assert 1 == summary["driftRepaired24h"]
     assert is_clean(world)
 
 

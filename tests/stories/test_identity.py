@@ -105,7 +105,8 @@ def test_an_object_that_moves_between_bundles_is_never_deleted(world):
         assert is_clean(world)
 
 
-def test_two_units_that_render_one_object_are_told_and_the_first_keeps_it(world):
+def test_two_units_that_render_one_object_are_both_told_and_it_stays_as_it_is(world):
+    """Either choice would let one file silently win over the other."""
     world.commit(
         "Twice",
         {
@@ -115,9 +116,10 @@ def test_two_units_that_render_one_object_are_told_and_the_first_keeps_it(world)
     )
     tell(world)
 
-    twin = unit_status(world, "Bundle/llm/twin")
-    assert ("True", "ObjectDefinedTwice") == conditions(twin)["Stalled"]
-    assert [("object-defined-twice", "bundles/twin/side.yaml", 1)] == errors(twin)
+    for name in ("side", "twin"):
+        status = unit_status(world, f"Bundle/llm/{name}")
+        assert ("True", "ObjectDefinedTwice") == conditions(status)["Stalled"]
+        assert [("object-defined-twice", f"bundles/{name}/side.yaml", 1)] == errors(status)
     assert {"key": "value"} == data(world, "side")
 
     world.commit("Once", {"bundles/twin/bundle.yaml": None, "bundles/twin/side.yaml": None})

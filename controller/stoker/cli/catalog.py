@@ -32,7 +32,7 @@ class Command:
 COMMANDS = (
     Command("init", "Write", "Write a working fleet repository: one model, one pool, schemas"),
     Command("validate", "Write", "Check every file at once, without a cluster"),
-    Command("schema", "Write", "Print the JSON schemas of the fleet files"),
+    Command("schema", "Write", "Print the JSON schemas of the fleet files and of -o json"),
     Command("render", "Preview", "Print the manifests as they would be sent"),
     Command("diff", "Preview", "Show which fields would change; exit 1 when some would"),
     Command("plan", "Preview", "Show what a change leads to, step by step, and its cost"),
@@ -57,10 +57,11 @@ Usage: stoker [OPTIONS] COMMAND [ARGS]...
 _TAIL = """\
 Options:
   -h, --help  Show this message and exit (also after a command)
-  --debug     Show tracebacks
+  --debug     Show tracebacks (also after a command)
   --version   Show the version
 
-Exit codes: 0 done, 1 differences, 2 wrong use or files, 3 undecided, 70 crash.
+Exit codes: 0 done, 1 differences, 2 wrong use or files, 3 undecided, 70 a bug,
+130 interrupted.
 """
 
 

@@ -16,9 +16,9 @@ _SHELLS = ("bash", "zsh", "fish")
 
 
 def completion(
-    shell: Annotated[str, typer.Argument(help="bash, zsh or fish")],
+    shell: Annotated[str, typer.Argument(help="bash, zsh or fish.")],
 ) -> int:
-    """Print the completion script: `source <(stoker completion bash)`."""
+    """Print the completion script of a shell; `source <(stoker completion bash)` loads it."""
     if shell not in _SHELLS:
         raise Stalled(f"no completion for {shell!r}", code="usage", hint="bash, zsh or fish")
     from typer.completion import get_completion_script  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from stoker.cli.print_diff import diff_text
+from stoker.cli.print_plan import duration
 from stoker.cli.style import Style
 from stoker.cli.world import CLUSTER_UID, World, WorldNode
 from stoker.diff import summarise
@@ -58,7 +59,10 @@ apiVersion: stoker.dev/v1alpha1
 kind: ModelService
 metadata: {name: rerank-m3}
 spec:
-  model: {uri: "hf://BAAI/bge-reranker-v2-m3", revision: 953dc6f6f85a1b2dbfca4c34a2796e7dde08d41e}
+  model:
+    uri: "hf://BAAI/bge-reranker-v2-m3"
+    revision: 953dc6f6f85a1b2dbfca4c34a2796e7dde08d41e
+    size: 2Gi
   engine: {type: vllm, image: registry.example/vllm:0.28}
   gpu: {count: 1}
   replicas: 1
@@ -128,7 +132,7 @@ class Stage:
 
     def scene(self, number: int, title: str, command: str) -> None:
         """A heading."""
-        self.say(f"[{number}/4] {title:58}{command}".rstrip())
+        self.say(f"[{number}/4] {title:40}{command}".rstrip())
 
     # ------------------------------------------------------------------- looking
     def nodes_of_ready(self) -> set[str]:
@@ -199,12 +203,12 @@ def _first(stage: Stage) -> bool:
         return False
     for decision in done.plan.decisions:
         places = ", ".join(
-            f"{p.node} ({p.readiness.warmth}, about {-(-p.readiness.p50_ms // 1000)}s)"
+            f"{p.node} ({p.readiness.warmth}, about {duration(p.readiness.p50_ms)})"
             for p in decision.placements
             if p.readiness is not None
         )
         stage.tell("plan", f"{decision.ref.name} -> {places}")
-    stage.say("             gpu-1 holds the weights and the image, gpu-2 only the image")
+    stage.say("                   gpu-1 holds the weights and the image, gpu-2 only the image")
     seen: set[str] = set()
 
     def both_ready() -> bool:
@@ -217,7 +221,7 @@ def _first(stage: Stage) -> bool:
 
 
 def _change(stage: Stage) -> bool:
-    stage.scene(2, "You raise replicas to 3 and look first", "$ stoker diff; git commit")
+    stage.scene(2, "You want 3 replicas, and look first", "$ stoker diff; git commit")
     world = stage.world
     world.commit("3 replicas", {f"models/{_MODEL}.yaml": _SERVICE.replace(": 2\n", ": 3\n")})
     _show_diff(stage)
@@ -246,9 +250,7 @@ def _show_diff(stage: Stage) -> None:
 
 def _repair(stage: Stage) -> bool:
     target = stage.deployments()[0]["metadata"]["name"]
-    stage.scene(
-        3, "Somebody scales a replica away by hand", f"$ kubectl scale {target} --replicas=0"
-    )
+    stage.scene(3, "Somebody scales a replica away", "$ kubectl scale deploy/… --replicas=0")
     world = stage.world
     ref = ObjectRef("apps", "Deployment", "llm", target)
     world.cluster.patch(
@@ -297,7 +299,10 @@ def _status(stage: Stage) -> bool:
          "refs/heads/stoker-status/demo"],
         capture_output=True, text=True, check=False,
     ).stdout.strip()  # fmt: skip
-    stage.tell("status", f"{head} on stoker-status/demo" if head else "no status commit")
+    commit, _, subject = head.partition(" ")
+    said = subject.removeprefix("status: ").removesuffix("[skip ci]").strip()
+    text = f"{commit} on stoker-status/demo: {said}" if head else "no status commit"
+    stage.tell("status", text)
     return bool(head)
 
 

@@ -45,7 +45,7 @@ Pool = Annotated[
 Speed = Annotated[float, typer.Option("--speed", help="How much faster than real time starts are.")]
 
 
-@app.command("cluster")
+@app.command("cluster", short_help="Run a real control plane with simulated GPU nodes")
 def cluster(
     *,
     nodes: Annotated[int, typer.Option("--nodes", help="GPU nodes with the label pool=gpu.")] = 3,
@@ -85,7 +85,7 @@ def cluster(
     return Exit.OK
 
 
-@app.command("nodes")
+@app.command("nodes", short_help="Play the kubelet of simulated GPU nodes")
 def nodes(
     *,
     kubeconfig: Kubeconfig = None,
@@ -124,7 +124,7 @@ def nodes(
     return Exit.OK
 
 
-@app.command("engine")
+@app.command("engine", short_help="Run one engine stand-in that speaks vLLM's HTTP")
 def engine(
     *,
     port: Annotated[int, typer.Option("--port", help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
@@ -141,7 +141,10 @@ def engine(
         float, typer.Option("--shutdown-timeout", help="Seconds to finish requests after SIGTERM.")
     ] = 0.0,
     speed: Speed = 1.0,
-    dev_mode: Annotated[bool, typer.Option(help="Serve /sleep, /wake_up and /is_sleeping.")] = True,
+    dev_mode: Annotated[
+        bool,
+        typer.Option("--dev-mode/--no-dev-mode", help="Serve /sleep, /wake_up and /is_sleeping."),
+    ] = True,
 ) -> int:
     """Run one engine stand-in that speaks vLLM's HTTP; prints its address."""
     from stoker.clock import SystemClock

@@ -18,8 +18,8 @@ from stoker.errors import StokerError
 
 __all__ = ["Check", "Verdict", "doctor", "verdict_text"]
 
-OLDEST_GIT = (2, 30)
-"""The oldest git that Stoker was tried with (Debian 11)."""
+OLDEST_GIT = (2, 32)
+"""GIT_CONFIG_GLOBAL, which keeps a user's own settings out, came with 2.32 (its release notes)."""
 PROGRAM_SECONDS = 20
 
 
@@ -47,12 +47,16 @@ class _Program:
     command: tuple[str, ...]
     without: str
     required: bool = False
+    speaks: bool = True
+    """Whether its first line says which version it is."""
 
 
 _PROGRAMS = (
     _Program("git", ("git", "--version"), "fleet repositories cannot be read", required=True),
     _Program("ssh", ("ssh", "-V"), "repositories with ssh URLs cannot be read"),
-    _Program("ssh-keygen", ("ssh-keygen", "-?"), "`stoker install` makes no deploy key"),
+    _Program(
+        "ssh-keygen", ("ssh-keygen", "-?"), "`stoker install` makes no deploy key", speaks=False
+    ),
 )
 
 _COLOURS = {Verdict.OK: "green", Verdict.WITHOUT: "yellow", Verdict.MISSING: "red"}
@@ -98,7 +102,7 @@ def _program(program: _Program) -> Check:
     if program.name == "git" and _version(first) < OLDEST_GIT:
         oldest = ".".join(str(part) for part in OLDEST_GIT)
         return Check("git", bad, f"{first}; at least {oldest} is needed")
-    return Check(program.name, Verdict.OK, first if program.name != "ssh-keygen" else "")
+    return Check(program.name, Verdict.OK, first if program.speaks else "installed")
 
 
 def _version(text: str) -> tuple[int, int]:

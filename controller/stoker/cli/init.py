@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,11 @@ from stoker.errors import Stalled, StokerError
 __all__ = ["init"]
 
 UNKNOWN_UID = "00000000-0000-0000-0000-000000000000"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""A DNS label: the fleet's name becomes part of branch and label."""
+
+_LEFT_ALONE = frozenset({".gitignore", ".pre-commit-config.yaml", "README.md"})
+"""Files that a new clone often has; one that is there stays as it is."""
 
 _FLEET = """\
 # yaml-language-server: $schema=../../.stoker/schema/fleet.json
@@ -34,7 +40,7 @@ spec:
   defaults:
     namespace: llm
   pools:
-  - name: gpu
+  - name: gpu   # nodes with this label; `stoker dev cluster` makes three
     nodeSelector:
       matchLabels: {{pool: gpu}}
 """
@@ -49,7 +55,7 @@ spec:
     uri: hf://Qwen/Qwen2.5-0.5B-Instruct
     revision: 7ae557604adf67be50417f59c2c2f167def9a775
     size: 1Gi
-  engine: {type: vllm, image: registry.example/vllm:0.28}
+  engine: {type: vllm, image: registry.example/vllm:0.28}   # your image, best with a digest
   gpu: {count: 1}
   replicas: 2
   placement: {pools: [{name: gpu}]}
@@ -73,6 +79,8 @@ _TEMPLATES = """\
 A folder here with the name of a shipped one (`vllm/v1`) is used instead of it, once the Fleet
 file lists this folder under `spec.templates`. Copy, edit, then look: `stoker render qwen-0-5b`.
 """
+
+_IGNORE = "/.stoker/git/\n"
 
 _README = """\
 # Fleet {name}
@@ -105,23 +113,34 @@ repos:
 def init(
     folder: Annotated[Path, typer.Argument(help="Folder to write into.")] = Path(),
     *,
-    fleet: Annotated[str, typer.Option("--fleet", help="Name of the fleet.")] = "local",
+    fleet: Annotated[
+        str, typer.Option("--fleet", help="Name of the fleet, for instance prod-eu.")
+    ] = "local",
     cluster_uid: Annotated[
-        str, typer.Option("--cluster-uid", help="UID of namespace kube-system; else it is asked.")
+        str,
+        typer.Option(
+            "--cluster-uid", help="UID of namespace kube-system (else the cluster is asked)."
+        ),
     ] = "",
     kubeconfig: Kubeconfig = None,
     context: Context = "",
 ) -> int:
     """Write a working fleet repository: one model, one pool, schemas for the editor."""
+    from stoker.cli.session import usage
+
+    if not _NAME.fullmatch(fleet):
+        raise usage(f"--fleet: {fleet!r} is no DNS label", "a-z, 0-9 and -, for instance prod-eu")
     uid = cluster_uid or _ask_cluster(kubeconfig, context)
     files = _files(fleet, uid or UNKNOWN_UID)
-    taken = sorted(path for path in files if (folder / path).exists())
+    there = {path for path in files if (folder / path).exists()}
+    taken = sorted(there - _LEFT_ALONE)
     if taken:
         raise Stalled(
             f"{folder / taken[0]} exists; nothing was written",
             code="file-exists",
             hint="choose an empty folder",
         )
+    files = {path: text for path, text in files.items() if path not in there}
     for path, text in files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +151,8 @@ def init(
             "no cluster could be asked for its UID: put it into "
             f"clusters/{fleet}/fleet.yaml (spec.cluster.uid)"
         )
-    narrate(f"next: cd {folder} && stoker validate")
+    go = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+    narrate(f"next: {go}stoker validate")
     return Exit.OK
 
 
@@ -145,6 +165,7 @@ def _files(fleet: str, uid: str) -> dict[str, str]:
         "bundles/base/bundle.yaml": _BUNDLE,
         "bundles/base/namespace.yaml": _NAMESPACE,
         "templates/README.md": _TEMPLATES,
+        ".gitignore": _IGNORE,
         ".pre-commit-config.yaml": _PRE_COMMIT,
         "README.md": _README.format(name=fleet),
     }
@@ -156,9 +177,11 @@ def _files(fleet: str, uid: str) -> dict[str, str]:
 
 def _ask_cluster(kubeconfig: Path | None, context: str) -> str:
     """The UID of the cluster that the kubeconfig leads to; empty when none can be asked."""
-    from stoker.cli.connect import connect
+    from stoker.cli.connect import connect, context_name
 
     try:
-        return connect(kubeconfig, context, timeout_seconds=5.0).server().cluster_uid
+        uid = connect(kubeconfig, context, timeout_seconds=5.0).server().cluster_uid
     except StokerError:
         return ""
+    narrate(f"cluster {uid}, as context {context_name(kubeconfig, context)} leads to")
+    return uid

@@ -108,5 +108,6 @@ def _one_decision(unit: Unit, service: ModelService, rev: str, node: str) -> Ser
         rev=rev,
         replicas=count,
         count=CountReason("Git", "spec.replicas"),
+        floor=service.floor(count),
         placements=(placement,),
     )

@@ -1,24 +1,118 @@
-"""The closed list of reason codes with a line each, joined from the stages that use them."""
+"""The closed list of reasons with a line each, joined from the stages that use them.
+
+Printed by `stoker explain CODE` and docs/reasons.md. Errors, findings and notes use
+kebab-case codes; a condition's reason is such a code in CamelCase, or one of the words below.
+"""
 
 from __future__ import annotations
 
-__all__ = ["all_reasons", "reason_of"]
+import re
 
-_OWN = {
-    "shipped-files-missing": "The installation lacks its templates; install the wheel again.",
-    "usage": "The command was used wrongly.",
-    "file-exists": "A file would be overwritten; nothing was written.",
-    "no-such-unit": "No unit of the fleet has this name.",
-    "wrong-cluster": "The cluster's UID is not the one in the Fleet file; nothing was done.",
-    "kubeconfig-missing": "The kubeconfig file is not there.",
-    "state-namespace-missing": "The namespace of inventory and lease is missing.",
-    "invalid-snapshot": "The recorded snapshot cannot be read by this version.",
+__all__ = ["all_reasons", "reason_groups", "reason_of"]
+
+_COMMANDS = {
+    "already-running": "A development cluster runs in that folder already.",
+    "control-plane-not-ready": "The control plane did not start in time; its log says why.",
     "credentials-unreadable": "The credentials file cannot be read.",
+    "file-error": "The operating system refused a file, for instance for want of rights or space.",
+    "file-exists": "A file would be overwritten; nothing was written.",
+    "invalid-snapshot": "The recorded snapshot cannot be read by this version.",
+    "no-control-plane": "No control plane can be had here: there is none, and none can be built.",
+    "no-status": "Neither the cluster nor the status branch of this clone can be read.",
+    "no-such-unit": "No unit of the fleet has this name.",
+    "shipped-files-missing": "The installation lacks its templates; install the wheel again.",
+    "state-namespace-missing": "The namespace of inventory and lease is missing.",
+    "usage": "The command was used wrongly.",
+    "wrong-cluster": "The cluster's UID is not the one in the Fleet file; nothing was done.",
+}
+
+_KUBECONFIG = {
+    "kubeconfig-exec-refused": "The kubeconfig's user runs a program; STOKER_ALLOW_EXEC=1 allows it.",
+    "kubeconfig-invalid": "The kubeconfig does not say how to reach a cluster.",
+    "kubeconfig-missing": "The kubeconfig file is not there.",
+    "kubeconfig-not-found": "No kubeconfig is there; name one with --kubeconfig or KUBECONFIG.",
+    "kubeconfig-unsupported": "The kubeconfig uses a way to log in that Stoker does not know.",
+    "login-failed": "The program that the kubeconfig names gave no credentials.",
+    "not-in-cluster": "The mounted service account of the pod is missing.",
+    "token-unreadable": "The token file cannot be read.",
+}
+
+_API = {
+    "already-exists": "The name is taken.",
+    "api-redirect-refused": "The API server redirects, which is never followed.",
+    "api-server-unreachable": "The API server did not answer, or not in time.",
+    "api-server-untrusted": "The API server's certificate is not one that we trust.",
+    "bad-input": "Files, flags or manifests are wrong.",
+    "conflict": "Somebody else wrote the object, or owns a field of it; it is read again.",
+    "error": "An error without a code of its own.",
+    "forbidden": "The API server does not let us do this; `kubectl auth can-i` says what it does.",
+    "invalid-object": "The API server takes the object for wrong; sending it again changes nothing.",
+    "refused": "The other side said no, and will say it again.",
+    "resource-version-gone": "A list is too old to be continued; it is read anew.",
+    "retryable": "The same request may work later; it is tried again.",
+    "server-failure": "The API server failed; it is tried again.",
+    "stalled": "A person must act; retrying alone changes nothing.",
+    "too-many-requests": "The API server asks us to wait, and we do.",
+    "unreachable": "The other side did not answer; whether a write happened is unknown.",
+    "waiting": "Something else must happen first; the message says what.",
+    "watch-refused": "The API server ended a watch; the kind is listed again.",
+}
+
+_HOLDS = {
+    "HeldNoCapacity": "No node can take the replica now, and placement.whenFull is Hold.",
+    "SnapshotUnknown": "What the decision needs could not be read, so everything stays as it is.",
+    "StartsFailing": "Replicas of this rev do not start, and no older one serves.",
+    "UpdateFailed": "Replicas of the new rev do not start; those of the old one go on serving.",
+    "WaitingForDeparture": "Room comes free on a node that another replica is leaving.",
+}
+
+_CONDITIONS = {
+    "CountUnknown": "Who owns the count of replicas could not be read.",
+    "Healthy": "Everything that stands is well.",
+    "Idle": "Nothing is under way.",
+    "Kept": "It left Git; its objects stay because of policy or for lack of proof.",
+    "NotCreated": "It is wanted and does not exist yet.",
+    "NotStalled": "Nobody has to act.",
+    "NotYet": "There was no occasion for it yet.",
+    "Observing": "Mode Observe: differences are reported, nothing is written.",
+    "OutOfSync": "The cluster is not what Git says.",
+    "Progressing": "It is on its way.",
+    "ProgressingWithRetry": "It failed in a way that may pass, and is tried again.",
+    "PruneHeld": "Something left Git and is not deleted; the message says why.",
+    "Pruning": "What left Git is being deleted.",
+    "Pushed": "The status branch holds the newest status.",
+    "ScaledToZero": "Zero replicas are wanted, and none stands.",
+    "Starting": "Replicas are on their way to Ready.",
+    "Stuck": "A replica takes longer than coldStart.deadline, or crashes.",
+    "Succeeded": "As Git wants it, and serving.",
+    "UnitsNotReady": "Some units of the fleet are not Ready; the message names them.",
+    "Unknown": "It could not be read, and unknown is not well.",
+    "Waiting": "Something else must happen first; the message says what.",
+}
+
+_RULES = {
+    "cordoned": "The node is cordoned.",
+    "cpu": "Too little CPU is free on the node.",
+    "devices": "Too few devices of another kind are free on the node.",
+    "failed-here": "A replica of this service is stuck on the node.",
+    "gpu-memory": "A GPU of the node has less memory than gpu.minMemory.",
+    "gpu-product": "The node's GPU product is not in gpu.products.",
+    "gpu-unknown": "The node's GPUs cannot be counted, for instance before the device plugin runs.",
+    "gpus": "Too few GPUs are free on the node.",
+    "leaving-here": "A replica of this service is still leaving the node.",
+    "memory": "Too little memory is free on the node.",
+    "node-affinity": "The pod's required node affinity does not match.",
+    "node-selector": "The pod's node selector does not match.",
+    "not-ready": "The node is not Ready.",
+    "noticed": "The node has been given notice: it will go away.",
+    "pods": "The node takes no further pod.",
+    "pool": "The node is in none of the service's pools.",
+    "taint": "The node has a taint that the pod does not tolerate.",
 }
 
 
-def all_reasons() -> dict[str, str]:
-    """Code -> one line, sorted by code."""
+def reason_groups() -> dict[str, dict[str, str]]:
+    """Title to code to line, each group sorted by code; a code may stand in two groups."""
     from stoker.apply import REASONS as APPLY
     from stoker.check import REASONS as CHECK
     from stoker.diff import REASONS as DIFF
@@ -26,9 +120,29 @@ def all_reasons() -> dict[str, str]:
     from stoker.report import REASONS as REPORT
     from stoker.source import REASONS as SOURCE
 
-    return dict(sorted({**SOURCE, **RENDER, **CHECK, **DIFF, **APPLY, **REPORT, **_OWN}.items()))
+    groups = {
+        "Fleet files and Git": SOURCE,
+        "Templates and manifests": {**RENDER, **CHECK},
+        "Differences and deletes": DIFF,
+        "Apply": APPLY,
+        "Status and install": REPORT,
+        "API server": _API,
+        "Kubeconfig": _KUBECONFIG,
+        "Commands": _COMMANDS,
+        "Holds": _HOLDS,
+        "Conditions": _CONDITIONS,
+        "Rules that turn a node away": _RULES,
+    }
+    return {title: dict(sorted(group.items())) for title, group in groups.items()}
+
+
+def all_reasons() -> dict[str, str]:
+    """Code -> one line, sorted by code."""
+    return dict(sorted(pair for group in reason_groups().values() for pair in group.items()))
 
 
 def reason_of(code: str) -> str | None:
-    """The line of a code; None when it is no code."""
-    return all_reasons().get(code)
+    """The line of a code, also when it is spelled as a condition's reason; None for no code."""
+    reasons = all_reasons()
+    kebab = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", code).lower()
+    return reasons.get(code) or reasons.get(kebab)

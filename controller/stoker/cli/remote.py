@@ -13,10 +13,14 @@ __all__ = ["git_repo"]
 
 
 def git_repo(settings: Settings) -> GitRepo:
-    """A bare mirror below the state folder; nothing is fetched yet."""
+    """A bare mirror below the state folder; nothing is fetched yet.
+
+    The folder may lie in somebody's work tree: git there must not see the mirror.
+    """
     source = settings.source
     folder = settings.state_folder.absolute() / "git"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / ".gitignore").write_text("*\n", encoding="utf-8")
     return GitRepo(
         source.repo,
         source.ref,

@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from stoker.cli.exits import Exit, is_wrong_use, print_findings
-from stoker.cli.options import Context, Kubeconfig, Ref, RepoUrl, RequestTimeout, StateNamespace
+from stoker.cli.options import (
+    As,
+    Context,
+    FleetId,
+    Kubeconfig,
+    Ref,
+    RepoUrl,
+    RequestTimeout,
+    StateNamespace,
+)
 
 __all__ = ["run"]
 
@@ -17,17 +26,32 @@ def run(
     *,
     repo: RepoUrl,
     ref: Ref = "main",
-    fleet: Annotated[str, typer.Option("--fleet", help="Fleet file in it.")] = "fleet.yaml",
-    once: Annotated[bool, typer.Option("--once", help="One pass, publish, exit.")] = False,
+    fleet: Annotated[
+        str, typer.Option("--fleet", help="Fleet file, from the repository root.")
+    ] = "fleet.yaml",
+    once: Annotated[
+        bool, typer.Option("--once", help="Make one pass, publish status, exit; takes no lease.")
+    ] = False,
     poll_interval: Annotated[
         str, typer.Option("--poll-interval", help="How often Git is asked (30s, 1m).")
     ] = "30s",
+    full_interval: Annotated[
+        str, typer.Option("--full-pass", help="A pass over everything at least this often.")
+    ] = "10m",
+    coalesce: Annotated[
+        str, typer.Option("--coalesce", help="How long events are collected before a pass.")
+    ] = "200ms",
+    backoff_first: Annotated[
+        str, typer.Option("--backoff-first", help="Wait after a failed pass; doubles each time.")
+    ] = "1s",
+    backoff_max: Annotated[
+        str, typer.Option("--backoff-max", help="Longest wait after failed passes.")
+    ] = "5m",
     kubeconfig: Kubeconfig = None,
     context: Context = "",
+    as_user: As = "",
     state_namespace: StateNamespace = "stoker-system",
-    fleet_id: Annotated[
-        str, typer.Option("--fleet-id", help="Id fixed at the first install.")
-    ] = "",
+    fleet_id: FleetId = "",
     state_folder: Annotated[
         Path, typer.Option("--state-folder", help="Git mirror and caches.")
     ] = Path(".stoker"),
@@ -71,20 +95,26 @@ def run(
         Settings,
         SourceSettings,
     )
-    from stoker.source.durations import duration_ms
 
-    if log_format not in {"text", "json"} or jail not in {"Preferred", "Required"}:
-        raise usage("--log-format is text or json, --jail Preferred or Required")
-    try:
-        poll_ms = duration_ms(poll_interval)
-    except ValueError as error:
-        raise usage(f"--poll-interval: {error}", "for instance 30s") from error
+    _check_words("--log-format", log_format, ("text", "json"))
+    _check_words("--log-level", log_level, ("debug", "info", "warning", "error"))
+    _check_words("--jail", jail, ("Preferred", "Required"))
+    if Path(repo).is_dir():
+        if not allow_file:
+            raise usage(f"--repo: {repo} is a folder", "--allow-file allows one")
+        repo = str(Path(repo).absolute())
     configure(log_level, log_format)
     settings = Settings(
         source=SourceSettings(repo, ref, fleet, ssh_key, known_hosts, credentials, allow_file),
-        cluster=ClusterSettings(kubeconfig, context, state_namespace, fleet_id, request_timeout),
+        cluster=ClusterSettings(
+            kubeconfig, context, state_namespace, fleet_id, request_timeout, as_user
+        ),
         loop=LoopSettings(
-            poll_interval_seconds=poll_ms / 1000,
+            poll_interval_seconds=_seconds("--poll-interval", poll_interval),
+            coalesce_seconds=_seconds("--coalesce", coalesce),
+            backoff_first_seconds=_seconds("--backoff-first", backoff_first),
+            backoff_max_seconds=_seconds("--backoff-max", backoff_max),
+            full_pass_seconds=_seconds("--full-pass", full_interval),
             lease=lease and not once,
             once=once,
             render_workers=render_workers,
@@ -93,7 +123,7 @@ def run(
         server=ServerSettings(listen, log_format, log_level),
         state_folder=state_folder,
     )
-    target = Target(kubeconfig, context, fleet, fleet_id, state_namespace, request_timeout)
+    target = Target(kubeconfig, context, fleet, fleet_id, state_namespace, request_timeout, as_user)
     session = Session(
         git_repo(settings),
         target,
@@ -110,3 +140,20 @@ def run(
             print_findings((failure,))
             return Exit.USAGE if is_wrong_use(failure.code) else Exit.UNDECIDED
     return Exit.OK
+
+
+def _check_words(option: str, value: str, words: tuple[str, ...]) -> None:
+    from stoker.cli.session import usage
+
+    if value not in words:
+        raise usage(f"{option}: no {value!r}", " or ".join(words))
+
+
+def _seconds(option: str, text: str) -> float:
+    from stoker.cli.session import usage
+    from stoker.source.durations import duration_ms
+
+    try:
+        return duration_ms(text) / 1000
+    except ValueError as error:
+        raise usage(f"{option}: {error}", "for instance 30s or 1m30s") from error

@@ -42,8 +42,15 @@ def validate(
         repo.close()
     print_findings(tuple(findings))
     errors = sum(1 for finding in findings if finding.severity is Severity.ERROR)
+    fleets = _count(len(paths), "fleet")
     if errors:
-        narrate(f"{errors} error{'s' if errors > 1 else ''} in {len(paths)} fleet(s)")
+        narrate(
+            f"{_count(errors, 'error')} in {fleets}; nothing of a unit with an error is applied"
+        )
         return Exit.USAGE
-    narrate(f"ok: {len(paths)} fleet(s), {units} units")
+    narrate(f"ok: {fleets}, {_count(units, 'unit')}")
     return Exit.OK
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -82,14 +82,16 @@ def decide_steps(
         decisions.append(decision)
         yield decision
 
-    # 4. Remember, for units that are still in Git.
+    # 4. Remember, for units that are still in Git (all, if Git could not be read in full).
     still = {unit.ref for unit in desired.units} | set(desired.broken)
-    entries = tuple(sorted((ref, past) for ref, past in known.items() if ref in still))
+    entries = [
+        (ref, past) for ref, past in known.items() if ref in still or not desired.unit_set_known
+    ]
     return Plan(
         now_ms=now_ms,
         decisions=tuple(decisions),
         wake_at_ms=earliest(*wakes),
-        history=History(entries).records(),
+        history=History(tuple(entries)).records(),
     )
 
 

@@ -51,9 +51,13 @@ def service_mirrors(
 
 
 def fleet_mirror(
-    identity: Identity, desired: Desired, fleet: FleetFacts, units: Iterable[UnitReport]
+    identity: Identity,
+    desired: Desired,
+    fleet: FleetFacts,
+    units: Iterable[UnitReport],
+    written: tuple[Condition, ...] = (),
 ) -> Mirror:
-    """Show the fleet: `kubectl get fleets -A`."""
+    """Show the fleet: `kubectl get fleets -A`. `written` is what no branch can say of itself."""
     units = tuple(units)
     spec = {
         "mode": desired.fleet.mode.value,
@@ -68,7 +72,7 @@ def fleet_mirror(
         "lastAppliedRevision": fleet.last_applied,
         "units": len(units),
         "readyUnits": sum(1 for unit in units if unit.ready),
-        "conditions": _conditions(fleet.conditions),
+        "conditions": _conditions((*fleet.conditions, *written)),
     }
     return _mirror(
         identity, desired, "Fleet", identity.namespace, desired.fleet.name, "", spec, status

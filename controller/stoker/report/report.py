@@ -79,7 +79,7 @@ def report(inputs: ReportInputs, *, checkpoint: Callable[[], None] = lambda: Non
         complete=desired is not None and desired.unit_set_known,
         substance=memory.substance,
         urgent=_is_urgent(before, conditions, units),
-        mirrors=(fleet_mirror(inputs.identity, desired, fleet, ordered), *mirrors.values())
+        mirrors=(fleet_mirror(inputs.identity, desired, fleet, ordered, written), *mirrors.values())
         if desired
         else (),
         events=events_of(before, conditions, ordered),

@@ -97,6 +97,11 @@ def bare_fleet() -> dict[str, str]:
     return _tree(moving_in="two", extra={})
 
 
+def beginning() -> Phase:
+    """The first commit of all, in a cluster that knows nothing of Stoker."""
+    return Phase("begin", bare_fleet(), OLD, 0, 0, (0, 0), 0, _PLAIN)
+
+
 def cycle(number: int) -> tuple[Phase, ...]:
     """The phases of a cycle, in order; the model revisions swap with each cycle."""
     first, second = (OLD, NEW) if number % 2 == 0 else (NEW, OLD)

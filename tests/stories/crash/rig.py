@@ -1,4 +1,4 @@
-"""Kills the controller of a World at any of its port calls, and starts another.
+"""Kills the controller of a World at its port calls, and starts another.
 
 In: a World's transport and repository, which `Crashes` wraps. Out: `Crashed`, raised by the
 call at which the process died: before it was sent, or after it was carried out and its answer
@@ -16,8 +16,6 @@ from typing import Any
 from stoker.cli.world import World
 from stoker.kube.transport import Request, Response, Transport
 
-_READS = frozenset({"GET"})
-_REPO_WRITES = frozenset({"commit_files"})
 _REPO_CALLS = frozenset(
     {"fetch", "resolve", "tree", "read", "message", "commit_files", "read_branch"}
 )
@@ -35,6 +33,14 @@ class When(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """Die at the `number`-th call from here (0 = the next), before or after it."""
+
+    number: int
+    when: When
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One port call: `text` for people, and whether it changes anything outside."""
 
@@ -42,67 +48,65 @@ class Call:
     writes: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """Die at the `number`-th call from now (0 = the next), before or after it."""
-
-    number: int
-    when: When
-
-
 class Crashes:
-    """Counts the calls of the running controller and kills it at an armed point."""
+    """Counts the calls of the running controller and kills it at armed points.
+
+    The first point counts from `arm`, each further one from the death before it.
+    """
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
         """Since the last `arm`."""
-        self.died_at: Call | None = None
-        self.died = False
-        """Whether a process has died since the last `arm`."""
-        self._point: Point | None = None
-        self._lock = threading.Lock()
+        self.deaths: list[str] = []
+        """Where processes died since the last `arm`, for people."""
+        self._points: tuple[Point, ...] = ()
+        self._from = 0
         self._process = 0
+        self._dead = False
+        self._lock = threading.Lock()
 
-    def arm(self, point: Point | None) -> None:
-        """Count from here, and die at the point (None: not at all)."""
-        self.calls, self.died_at, self.died, self._point = [], None, False, point
+    def arm(self, *points: Point) -> None:
+        """Count from here, and die at these points, one after the other."""
+        self.calls, self.deaths, self._points, self._from = [], [], points, 0
 
     def transport(self, inner: Transport) -> Transport:
         """The API server as a new process sees it."""
         self._process += 1
+        self._dead = False
         return _Wire(inner, self, self._process)
 
     def repo(self, inner: Any) -> Any:
-        """The repository as the process sees it that starts next."""
-        return _Git(inner, self, self._process + 1)
+        """The repository as that process sees it."""
+        return _Git(inner, self, self._process)
 
     def of(self, process: int, call: Call, act: Callable[[], Any]) -> Any:
         """Carry out one call of a process, or let it die."""
         with self._lock:
             self._check_alive(process)
-            number = len(self.calls)
+            ends = self._end(call)
             self.calls.append(call)
-            ends = self._point.when if self._point and self._point.number == number else None
             if ends is When.BEFORE:
-                self._die(call)
+                self._die(call, ends)
         answer = act()
         with self._lock:
             self._check_alive(process)
             if ends is When.AFTER:
-                self._die(call)
+                self._die(call, ends)
         return answer
 
+    def _end(self, call: Call) -> When | None:
+        if self._points and len(self.calls) - self._from >= self._points[0].number:
+            return self._points[0].when
+        return None
+
     def _check_alive(self, process: int) -> None:
-        if process < self._process or self.died_at is not None:
+        if process < self._process or self._dead:
             raise Crashed
 
-    def _die(self, call: Call) -> None:
-        self.died_at, self.died, self._point = call, True, None
+    def _die(self, call: Call, when: When) -> None:
+        self.deaths.append(f"{when} call {len(self.calls) - self._from} of its own: {call.text}")
+        self._points, self._from, self._dead = self._points[1:], len(self.calls), True
         raise Crashed
-
-    def bury(self) -> None:
-        """Whatever lives from here on is another process."""
-        self.died_at = None
 
 
 class _Wire:
@@ -111,11 +115,9 @@ class _Wire:
         self._inner, self._crashes, self._process = inner, crashes, process
 
     def send(self, request: Request) -> Response:
-        writes = request.method not in _READS and ("dryRun", "All") not in request.query
+        writes = request.method != "GET" and ("dryRun", "All") not in request.query
         call = Call(f"{request.method} {request.path}", writes)
-        answer: Response = self._crashes.of(
-            self._process, call, lambda: self._inner.send(request)
-        )
+        answer: Response = self._crashes.of(self._process, call, lambda: self._inner.send(request))
         return answer
 
     def stream(self, request: Request) -> Iterator[bytes]:
@@ -138,7 +140,7 @@ class _Git:
 
         def called(*args: Any, **options: Any) -> Any:
             subject = args[0] if args and isinstance(args[0], str) else ""
-            call = Call(f"git {name} {subject}".rstrip(), name in _REPO_WRITES)
+            call = Call(f"git {name} {subject}".rstrip(), name == "commit_files")
             return self._crashes.of(self._process, call, lambda: found(*args, **options))
 
         return called
@@ -147,7 +149,7 @@ class _Git:
 class Rig:
     """A World whose controller dies as told; time moves a second at a step.
 
-    `look` is called after each second and whenever a process has died.
+    `look` is called after each second, after each pass and after each death.
     """
 
     def __init__(self, world: World, crashes: Crashes, look: Callable[[], None]) -> None:
@@ -163,10 +165,9 @@ class Rig:
             self.world.one_pass()
         except Crashed:
             self.world.stop_controller()
-            self.crashes.bury()
-            self._look()
             return False
-        self._look()
+        finally:
+            self._look()
         return True
 
     def rest(self, *, seconds: int, quiet: int = 5) -> int:

@@ -161,6 +161,9 @@ def test_units_that_left_git_are_forgotten_and_broken_ones_are_not():
     plan = decide(desired, some_shapes(desired), a_snapshot(a_node("n1")), history, 0)
 
     assert [a_ref("a"), broken] == [ref for ref, _ in plan.history]
+    unsure = replace(desired, unit_set_known=False)
+    plan = decide(unsure, some_shapes(desired), a_snapshot(a_node("n1")), history, 0)
+    assert [a_ref("a"), broken, gone] == [ref for ref, _ in plan.history]
 
 
 # ------------------------------------------------------------------- purity

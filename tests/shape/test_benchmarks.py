@@ -1,0 +1,109 @@
+"""The benchmarks measure what they say: the input is fixed, and requests are counted once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import measure
+import w1
+
+AGENT = "stoker/"
+
+
+def an_event(
+    number: int, verb: str, uri: str, *, stage="ResponseComplete", agent="stoker/0.1", **of
+):
+    return {
+        "auditID": f"id-{number}",
+        "stage": stage,
+        "verb": verb,
+        "requestURI": uri,
+        "userAgent": agent,
+        "objectRef": of,
+    }
+
+
+def counted(tmp_path, *events) -> measure.Requests:
+    log = tmp_path / "audit.log"
+    log.write_text("an older line\n", encoding="utf-8")
+    mark = measure.AuditMark.now(log)
+    with log.open("a", encoding="utf-8") as out:
+        out.writelines(json.dumps(event) + "\n" for event in events)
+    return measure.count_requests(mark, AGENT)
+
+
+def test_the_units_are_the_bytes_that_flux_was_measured_with(tmp_path):
+    """Figures of two controllers compare only where both got the very same files."""
+    w1.write(tmp_path, units=3, cluster_uid="any")
+    w1.commit(tmp_path, "three units")
+
+    tree = subprocess.run(
+        ["git", "-C", str(tmp_path), "rev-parse", "HEAD:apps"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    assert w1.SUBTREE_OF_3_UNITS == tree
+
+
+def test_a_second_commit_changes_only_the_unit_that_was_touched(tmp_path):
+    w1.write(tmp_path, units=3, cluster_uid="any")
+    w1.commit(tmp_path, "three units")
+    for path, text in w1.unit_files(2, cpu="3m").items():
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    w1.commit(tmp_path, "one unit")
+
+    changed = subprocess.run(
+        ["git", "-C", str(tmp_path), "diff", "--name-only", "HEAD^", "HEAD"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    assert ["apps/u00002/deployment.yaml"] == changed
+
+
+def test_requests_are_counted_by_what_they_do(tmp_path):
+    """An apply is no other patch, a dry run is no write that happened."""
+    deployments = "/apis/apps/v1/namespaces/w1/deployments"
+    found = counted(
+        tmp_path,
+        an_event(1, "list", deployments),
+        an_event(2, "patch", f"{deployments}/a?fieldManager=stoker-1&force=false"),
+        an_event(3, "patch", f"{deployments}/a?fieldManager=stoker-1&force=true&dryRun=All"),
+        an_event(4, "patch", f"{deployments}/a?fieldManager=stoker-1"),
+    )
+
+    assert {"list": 1, "apply": 1, "apply-dryrun": 1, "patch": 1} == found.verbs
+    assert (4, 3) == (found.total, found.writes)
+
+
+def test_requests_of_the_lease_stand_apart(tmp_path):
+    lease = "/apis/coordination.k8s.io/v1/namespaces/stoker-system/leases/stoker-1"
+    found = counted(
+        tmp_path,
+        an_event(1, "get", lease, resource="leases"),
+        an_event(2, "update", lease, resource="leases"),
+    )
+
+    assert (0, 0) == (found.total, found.writes)
+    assert {"get": 1, "update": 1} == found.lease
+
+
+def test_a_watch_is_one_request_and_other_clients_are_none(tmp_path):
+    """A watch is written to the audit log when it starts and again when it ends."""
+    watch = "/api/v1/pods?watch=true"
+    found = counted(
+        tmp_path,
+        an_event(1, "watch", watch, stage="ResponseStarted"),
+        an_event(1, "watch", watch),
+        an_event(2, "watch", watch, agent="kube-controller-manager/v1.37.2"),
+    )
+
+    assert {"watch": 1} == found.verbs
+
+
+def test_a_measure_without_a_bar_holds_and_one_above_it_does_not():
+    rows = [measure.row("m", 2, "s", bar) for bar in (None, 2, 1)]
+
+    assert [True, True, False] == [row["holds"] for row in rows]

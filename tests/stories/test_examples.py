@@ -1,0 +1,66 @@
+"""Every example is a working repository: it validates, renders and converges as it stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.cli.app import run
+from stoker.cli.world import CLUSTER_UID, WorldNode
+from stories.files import EXAMPLES, example
+from stories.looks import is_clean, serving
+
+OTHER_UID = CLUSTER_UID[:-1] + "2"
+GPUS = tuple(WorldNode(f"gpu-{number}") for number in (1, 2, 3))
+L4 = tuple(
+    WorldNode(
+        f"l4-{number}",
+        {"pool": "l4", "capacity": "spot" if number > 3 else "on-demand"},
+        spot=number > 3,
+    )
+    for number in (1, 2, 3, 4, 5)
+)
+SCENES = {
+    "quickstart": ("local", GPUS, {"qwen-0-5b": 2}),
+    "scheduler": ("scheduler", GPUS, {"rerank-m3": 2}),
+    "bundle": ("bundle", GPUS[:1], {}),
+    "two-pools": ("prod-eu", L4, {"qwen-7b": 3, "embed-e5": 2}),
+    "two-clusters": ("prod-eu", GPUS, {"qwen-7b": 2}),
+    "two-clusters/us": ("prod-us", GPUS, {"qwen-7b": 1}),
+}
+
+
+def test_every_example_is_told_here():
+    folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
+
+    assert folders == {name.partition("/")[0] for name in SCENES}
+
+
+@pytest.mark.parametrize("name", sorted({name.partition("/")[0] for name in SCENES}))
+def test_an_example_validates_and_renders(name, capsys):
+    assert 0 == run(["validate", str(EXAMPLES / name)])
+
+    fleets = sorted(
+        path.relative_to(EXAMPLES / name) for path in EXAMPLES.glob(f"{name}/clusters/*/*")
+    )
+    for fleet in fleets:
+        capsys.readouterr()
+        assert 0 == run(["render", "--path", str(EXAMPLES / name), "--fleet", str(fleet)])
+        assert "stoker.dev/owner" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_an_example_converges(new_world, name):
+    fleet, nodes, replicas = SCENES[name]
+    folder = "local" if fleet in {"scheduler", "bundle"} else fleet
+    world = new_world(*nodes, fleet_path=f"clusters/{folder}/fleet.yaml")
+    files = example(name.partition("/")[0])
+
+    if name.endswith("/us"):
+        files = {path: text.replace(OTHER_UID, CLUSTER_UID) for path, text in files.items()}
+    world.commit("The example", files)
+    world.advance(10)
+    world.clock.wait(60)
+    world.settle()
+
+    assert replicas == {service: len(serving(world, service)) for service in replicas}
+    assert is_clean(world, fleet)
