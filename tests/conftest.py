@@ -14,12 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from stoker.kube.client import Client
 from stoker.kube.https import HttpsTransport
 from stoker.sim.controlplane import ControlPlane
 from stoker.sim.controlplane_binary import Programs, find_or_build
 from stoker.sim.git_http import GitServer
+
+# Speed is measured in benchmarks/ only: a busy machine must not fail a property.
+settings.register_profile(
+    "stoker", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("stoker")
 
 _CONNECT = socket.socket.connect
 _CONNECT_EX = socket.socket.connect_ex
