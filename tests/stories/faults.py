@@ -53,7 +53,7 @@ class _Faulty:
         return self._inner.stream(request)
 
     def close(self) -> None:
-        self._inner.close()
+        """Nothing: the server outlives whoever talks to it."""
 
 
 def forbidding(

@@ -19,6 +19,7 @@ from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects.inventory import Inventory
 from stoker.objects.inventory_shards import entries_from_shards, shards_from_entries
 from stoker.objects.names import MANAGED_BY, manager_of, unit_of_mark
+from stoker.objects.owned import is_applied_by
 
 __all__ = ["INVENTORY_LABEL", "STATE_NAMESPACE", "InventoryStore"]
 
@@ -39,6 +40,8 @@ class _Stored:
 
     parent: dict[str, Any] | None = None
     maps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    read_as: Inventory | None = None
+    """What the maps say, once parsed; None again from the first write on."""
 
     def shard_names(self) -> tuple[str, ...]:
         """Shards that the parent names, in its order."""
@@ -167,6 +170,8 @@ class InventoryStore:
 
     def _whole(self, stored: _Stored) -> Inventory | None:
         """The inventory of the parent and all of its shards; None when a part is missing."""
+        if stored.read_as is not None:
+            return stored.read_as
         names = stored.shard_names()
         if stored.parent is None or any(name not in stored.maps for name in names):
             return None
@@ -174,10 +179,14 @@ class InventoryStore:
             entries = entries_from_shards(_text(stored.maps[name], _ENTRIES) for name in names)
         except ValueError:
             return None
-        return Inventory(self._fleet_id, _text(stored.parent, _FLEET)).union(entries)
+        stored.read_as = Inventory(self._fleet_id, _text(stored.parent, _FLEET)).union(entries)
+        return stored.read_as
 
     def _rebuilt(self, fleet_name: str, live: LiveView) -> Inventory:
-        """From owner marks, and from whatever shard can still be read."""
+        """From owner marks, and from whatever shard can still be read.
+
+        A mark alone is no proof, for anybody can type one: our manager must have applied it.
+        """
         stored = self._load()
         if stored.parent is not None:
             self._refuse_other_name(_text(stored.parent, _FLEET), fleet_name)
@@ -189,7 +198,7 @@ class InventoryStore:
                 continue
         for item in live.owned(self._fleet_id):
             unit = unit_of_mark(item.owner, self._fleet_id, item.ref)
-            if unit is not None:
+            if unit is not None and is_applied_by(item.body, manager_of(self._fleet_id)):
                 entries.append((unit, item.ref, item.uid))
         lost = bool(entries) or stored.parent is not None or bool(stored.maps)
         return Inventory(self._fleet_id, fleet_name, rebuilt=lost).union(entries)
@@ -231,6 +240,7 @@ class InventoryStore:
         same_name = _text(stored.parent, _FLEET) == inventory.fleet_name
         if not changed and not moves and stored.parent is not None and same_name:
             return
+        stored.read_as = None
         # 1. The parent first: whoever has not seen the last write fails here, and stops.
         self._put_parent(stored, inventory, named if moves else tuple(wanted))
         for name in changed:

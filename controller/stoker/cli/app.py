@@ -75,7 +75,8 @@ def run(arguments: list[str]) -> int:
     except OSError as error:
         if debug:
             traceback.print_exception(error)
-        print_error(Stalled(str(error), code="file-error"))
+        place = f"{error.filename}: " if error.filename else ""
+        print_error(Stalled(f"{place}{error.strerror or error}", code="file-error"))
         return Exit.UNDECIDED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else Exit.USAGE

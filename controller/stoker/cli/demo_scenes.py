@@ -169,7 +169,7 @@ def play(stage: Stage) -> bool:
     kind = "a real Kubernetes control plane" if stage.real else "an in-memory cluster"
     stage.say(
         f"Stoker demo: 3 simulated GPU nodes on {kind}, one Git repository, no GPU needed.\n"
-        f"Everything lives in {stage.folder}"
+        f"Everything lives in {stage.folder} while it runs."
     )
     fine = all([_first(stage), _change(stage), _repair(stage), _removal(stage)])
     seconds = (stage.world.clock.now_ms() - stage.began) // 1000

@@ -79,6 +79,7 @@ def diff(
         changes = within(found.changes, namespace)
         last = summarise(changes, found.plan, found.live, found.fleet_id)
         differs |= last.differs
+        wrong |= last.error > 0
         wrong |= any(finding.severity == "error" for finding in found.findings)
         match output:
             case "text":

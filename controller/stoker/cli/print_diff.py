@@ -103,7 +103,7 @@ def _replaces(changes: list[Change], style: Style) -> Iterator[str]:
         if len(pairs) > 1 and fields:
             count = f"{len(fields)} fields" if len(fields) > 1 else "field"
             yield f"    beside the node, the same {count} in all {len(pairs)}:"
-        yield from (_field_line(field) for field in fields)
+        yield from _field_lines(fields)
 
 
 def _by_fields(
@@ -154,13 +154,22 @@ def _change_head(change: Change, style: Style) -> str:
 
 def _details(change: Change) -> Iterator[str]:
     if change.action in {Action.CHANGE, Action.ERROR}:
-        yield from (_field_line(field) for field in change.fields)
+        yield from _field_lines(change.fields)
     yield from (f"    held back until the next restart: {path}" for path in change.held_back)
 
 
-def _field_line(field: FieldChange) -> str:
-    path = f".{field.path}" if not field.path.startswith(".") else field.path
-    return f"    {path:{FIELD_WIDTH}}  {_value(field.before)} -> {_value(field.after)}"
+def _field_lines(fields: Iterable[FieldChange]) -> Iterator[str]:
+    shown = [(_short(f.path), _value(f.before), _value(f.after)) for f in fields]
+    width = max([FIELD_WIDTH, *(len(path) for path, _, _ in shown if len(path) <= NAME_WIDTH)])
+    return (f"    {path:{width}}  {before} -> {after}" for path, before, after in shown)
+
+
+def _short(path: str) -> str:
+    """`.template.containers[engine].args[3]`: pod templates and keys by name need no more."""
+    for inside in ("spec.template.spec.", "spec.template.metadata."):
+        if path.startswith(inside):
+            path = f"template.{path.removeprefix(inside)}"
+    return "." + path.lstrip(".").replace("[name=", "[")
 
 
 def _value(value: Any) -> str:

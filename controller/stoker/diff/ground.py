@@ -19,7 +19,7 @@ from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects.inventory import Inventory
 from stoker.objects.kinds import CRD_GROUP
 from stoker.objects.names import manager_of, unit_of_mark
-from stoker.objects.owned import owners
+from stoker.objects.owned import is_applied_by
 
 __all__ = ["Ground", "ground_of"]
 
@@ -61,7 +61,7 @@ class Ground:
 
     def is_applied_by_us(self, live: LiveObject) -> bool:
         """Whether our manager has applied it: a mark alone can be typed by anybody."""
-        return any(o.manager == self.manager and o.is_apply for o in owners(live.body))
+        return is_applied_by(live.body, self.manager)
 
     def was_not_rendered(self, unit: UnitRef) -> bool:
         """Whether what the unit wants is not known: broken, failed, or not in this pass."""

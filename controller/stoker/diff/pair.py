@@ -50,7 +50,7 @@ def pair(manifest: Manifest, unit: UnitRef, ground: Ground) -> Pair:
         return Pair(Action.CREATE, note=_absent_note(ref, unit, ground))
     if not ground.is_ours(live):
         return Pair(Action.ERROR, live, AdoptionRequired.code)
-    if live.body.get("metadata", {}).get("deletionTimestamp"):
+    if live.is_leaving:
         return Pair(Action.WAIT, live, "deletion-pending", _deleting(live))
     holder = ground.marked_unit(live)
     other = holder is not None and holder != unit

@@ -174,8 +174,10 @@ def _orphans(ground: Ground) -> list[tuple[UnitRef, Change]]:
     """Objects with our mark that no inventory entry and no unit knows (cases.md row 73)."""
     found = []
     for live in sorted(ground.live.owned(ground.fleet_id), key=lambda item: item.ref):
+        if live.ref in ground.listed or live.ref in ground.claims:
+            continue
         unit = ground.marked_unit(live)
-        if unit is None or live.ref in ground.listed or live.ref in ground.claims:
+        if unit is None:
             continue
         if ground.was_not_rendered(unit) or live.ref in ground.kept(unit):
             continue

@@ -73,17 +73,17 @@ def judge(
     """
     payload = payload_of(manifest)
     owner = count_owner(payload, unit, scaler)
-    facts = (live.uid, live.resource_version, owner, verify)
+    facts = (live.uid, live.content_version, owner, verify)
     key = (manifest.digest, manifest.frozen_template, *facts)
     known = dry_run.memo.verdict(manifest.ref, key, manifest) if live.resource_version else None
     if known is not None:
-        return known
+        return replace(known, live_resource_version=live.resource_version)
     if not _is_whole(live, payload):
         try:
             body = dry_run.cluster.get(manifest.ref)
         except StokerError as error:
             return replace(refusal_of(manifest.ref, error), manifest=manifest)
-        live = replace(live, body=body)
+        live = live.with_body(body)
     case = _case(manifest, payload, live, owner, dry_run)
     change = _judge(manifest, case)
     if change.action is Action.CHANGE and (verify or change.impact is Impact.RECREATE):

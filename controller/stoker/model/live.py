@@ -23,6 +23,24 @@ class LiveObject:
     owner: str
     body: dict[str, Any] = field(hash=False, repr=False)
 
+    @property
+    def content_version(self) -> str:
+        """Equal versions of one object mean equal content; only its status may differ.
+
+        Caches that can tell a change of status from others give more than the
+        resourceVersion, which every write changes.
+        """
+        return self.resource_version
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether its deletion was asked for; finalizers or a grace period keep it."""
+        return bool(self.body.get("metadata", {}).get("deletionTimestamp"))
+
+    def with_body(self, body: dict[str, Any]) -> LiveObject:
+        """The same object with a body that was read elsewhere."""
+        return LiveObject(self.ref, self.uid, self.resource_version, self.owner, body)
+
 
 class LiveView(Protocol):
     """What is known of the cluster's objects at one instant (immutable)."""

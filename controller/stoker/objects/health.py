@@ -59,12 +59,14 @@ def health_of(manifest: dict[str, Any]) -> HealthVerdict:
     return rule(manifest) if rule is not None else _by_ready(manifest)
 
 
+_FROM_BEST = tuple(Health)
+
+
 def worst(verdicts: tuple[HealthVerdict, ...]) -> HealthVerdict:
     """The worst verdict, the first of equals; an empty tuple is healthy."""
-    order = tuple(Health)
     found = healthy()
     for verdict in verdicts:
-        if order.index(verdict.status) > order.index(found.status):
+        if _FROM_BEST.index(verdict.status) > _FROM_BEST.index(found.status):
             found = verdict
     return found
 

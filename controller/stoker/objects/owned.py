@@ -16,7 +16,16 @@ from stoker.objects.fieldset_trees import SELF, Tree
 from stoker.objects.fieldset_walk import KeyProblem, item_element
 from stoker.objects.schema_table import LIST, MAP, SCALAR, FieldType, ListSchema, schema_for
 
-__all__ = ["BEFORE_FIRST_APPLY", "Owner", "our_fields", "owned", "owners", "projected", "schema_of"]
+__all__ = [
+    "BEFORE_FIRST_APPLY",
+    "Owner",
+    "is_applied_by",
+    "our_fields",
+    "owned",
+    "owners",
+    "projected",
+    "schema_of",
+]
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 """Who owns everything of an object without entries, in the server's words (ssa-facts 21)."""
@@ -65,6 +74,16 @@ def owners(live: dict[str, Any]) -> tuple[Owner, ...]:
         return found
     everything = fieldset_from_manifest(live, schema_of(live))
     return (Owner(BEFORE_FIRST_APPLY, "Update", "", everything),)
+
+
+def is_applied_by(live: dict[str, Any], manager: str) -> bool:
+    """Whether the manager has applied the object: an owner mark can be typed by anybody."""
+    return any(
+        entry.get("manager") == manager
+        and entry.get("operation") == "Apply"
+        and not entry.get("subresource")
+        for entry in live.get("metadata", {}).get("managedFields") or ()
+    )
 
 
 def our_fields(live: dict[str, Any], manager: str) -> FieldSet:

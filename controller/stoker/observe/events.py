@@ -2,7 +2,7 @@
 
 Changes of a cache come in, `ObjectEvent`s go out through the observer's `on_event`. Only
 changes that can alter a decision or a report are told; the rest would wake passes for
-nothing (heartbeats of nodes, status of strangers' pods).
+nothing (heartbeats of nodes, status of strangers' pods, an autoscaler's measurements).
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.objects.health import HealthVerdict, health_of
 from stoker.observe.keys import CRDS, WatchKey
 from stoker.observe.nodes import NodeFacts, StateFacts
 from stoker.observe.pods import PodFacts
@@ -60,9 +63,16 @@ def _matters(change: Changed) -> bool:
     before, after = change.before, change.after
     if before is None or after is None or before.uid != after.uid:
         return True
-    if after.whole or before.whole or before.owner != after.owner:
+    if before.facts != after.facts or before.owner != after.owner:
         return True
-    return before.facts != after.facts
+    if not after.whole and not before.whole:
+        return False
+    return before.content != after.content or _health(before) != _health(after)
+
+
+def _health(entry: Entry) -> HealthVerdict:
+    """All that a report shows of a status. Both bodies are whole by now."""
+    return health_of(msgspec.json.decode(entry.body))
 
 
 def _unit_of(entry: Entry) -> UnitRef | None:

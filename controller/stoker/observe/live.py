@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -38,6 +39,38 @@ class KindView:
     why_unknown: str
 
 
+class _CachedObject(LiveObject):
+    """Decodes its body when it is asked for one: most passes need none."""
+
+    __slots__ = ("_decoded", "_entry")
+    _decoded: dict[str, Any] | None
+    _entry: Entry
+
+    def __init__(self, key: WatchKey, entry: Entry) -> None:
+        set_once = object.__setattr__  # the base is frozen
+        set_once(self, "ref", key.ref(entry.namespace, entry.name))
+        set_once(self, "uid", entry.uid)
+        set_once(self, "resource_version", entry.resource_version)
+        set_once(self, "owner", entry.owner)
+        set_once(self, "_entry", entry)
+        set_once(self, "_decoded", None)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        if self._decoded is None:
+            object.__setattr__(self, "_decoded", msgspec.json.decode(self._entry.body))
+        assert self._decoded is not None
+        return self._decoded
+
+    @property
+    def content_version(self) -> str:
+        return self._entry.content or self.resource_version
+
+    @property
+    def is_leaving(self) -> bool:
+        return self._entry.leaving
+
+
 class CachedLive:
     """Implements model.live.LiveView over frozen caches.
 
@@ -56,6 +89,7 @@ class CachedLive:
         self._unsettled = unsettled
         self._cluster = cluster
         self._served: dict[tuple[str, str, str], bool | None] = {}
+        self._chosen: dict[tuple[str, str, str, str], KindView | None] = {}
         self._scalers: Mapping[ObjectRef, str] | None = None
         self._scalers_read = False
 
@@ -70,7 +104,7 @@ class CachedLive:
             return None
         if ref.kind == "Secret" and not ref.group and entry.unit is not None:
             return self._secret(view.key.ref(ref.namespace, ref.name))
-        return _live_object(view.key, entry)
+        return _CachedObject(view.key, entry)
 
     def known(self, ref: ObjectRef) -> bool:
         """Whether presence or absence of this object is known for certain."""
@@ -94,7 +128,7 @@ class CachedLive:
                 for place, entry in {} if view.why_unknown else view.entries.items():
                     ref = view.key.ref(*place)
                     if names.unit_of_mark(entry.owner, fleet_id, ref) and ref not in found:
-                        found[ref] = _live_object(view.key, entry)
+                        found[ref] = _CachedObject(view.key, entry)
         return tuple(found[ref] for ref in sorted(found) if ref not in self._unsettled)
 
     def has_kind(self, ref: ObjectRef) -> bool | None:
@@ -143,6 +177,12 @@ class CachedLive:
 
     def _view(self, ref: ObjectRef) -> KindView | None:
         """The cache to look in: known ones first, then of the same version, then wider."""
+        place = (ref.group, ref.kind, ref.version, ref.namespace)
+        if place not in self._chosen:
+            self._chosen[place] = self._choose(ref)
+        return self._chosen[place]
+
+    def _choose(self, ref: ObjectRef) -> KindView | None:
         covering = [
             view for view in self._kinds.get((ref.group, ref.kind), ()) if view.key.covers(ref)
         ]
@@ -186,13 +226,3 @@ def scalers_of(kinds: Iterable[KindView]) -> Mapping[ObjectRef, str] | None:
             entry.facts for entry in view.entries.values() if isinstance(entry.facts, ScaleTarget)
         ]
     return None if missing else scalers_by_target(targets)
-
-
-def _live_object(key: WatchKey, entry: Entry) -> LiveObject:
-    return LiveObject(
-        ref=key.ref(entry.namespace, entry.name),
-        uid=entry.uid,
-        resource_version=entry.resource_version,
-        owner=entry.owner,
-        body=msgspec.json.decode(entry.body),
-    )

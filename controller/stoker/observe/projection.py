@@ -8,6 +8,7 @@ Secrets are never kept whole, not even our own (design section 8).
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ import msgspec
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects import names
 from stoker.objects.health_fields import items, mapping, text
+from stoker.objects.schema_table import schema_for
 from stoker.observe.external import ScaleTarget, scale_target
 from stoker.observe.keys import (
     HPAS,
@@ -58,7 +60,8 @@ class Entry:
     """One cached object. `body` is JSON; `whole` says whether it is the whole manifest.
 
     `owner` is the owner mark as it stands, `unit` the unit it proves (None for marks that
-    are another fleet's, or were copied from another object).
+    are another fleet's, or were copied from another object). `content` is a digest of all
+    but status and versions, kept of whole objects only.
     """
 
     namespace: str
@@ -70,6 +73,8 @@ class Entry:
     whole: bool
     facts: Facts | None
     body: bytes
+    content: str = ""
+    leaving: bool = False
 
 
 def entry_from(raw: dict[str, Any], key: WatchKey, fleet_id: str) -> Entry:
@@ -91,6 +96,8 @@ def entry_from(raw: dict[str, Any], key: WatchKey, fleet_id: str) -> Entry:
         whole=whole,
         facts=_facts(kept, key, unit),
         body=_encode(kept if whole else _metadata_only(ref, metadata)),
+        content=_content(ref, kept) if whole else "",
+        leaving=bool(metadata.get("deletionTimestamp")),
     )
 
 
@@ -105,6 +112,37 @@ def _metadata_only(ref: ObjectRef, metadata: dict[str, Any]) -> dict[str, Any]:
     if _LAST_APPLIED in annotations:
         kept["annotations"] = {k: v for k, v in annotations.items() if k != _LAST_APPLIED}
     return {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": kept}
+
+
+def _content(ref: ObjectRef, body: dict[str, Any]) -> str:
+    """A digest of everything that a comparison with what we render can see.
+
+    Controllers write the status of what we own all the time (an autoscaler every 15 s);
+    status is left out wherever the main resource ignores it.
+    """
+    metadata = mapping(body, "metadata")
+    entries = (_without_status(entry) for entry in items(metadata, "managedFields"))
+    content = {
+        **body,
+        "metadata": {
+            **metadata,
+            "resourceVersion": "",
+            "managedFields": [entry for entry in entries if entry],
+        },
+    }
+    if schema_for(ref.group, ref.kind).resets_status:
+        content.pop("status", None)
+    return hashlib.blake2b(_encode(content), digest_size=16).hexdigest()
+
+
+def _without_status(entry: dict[str, Any]) -> dict[str, Any]:
+    """A managedFields entry without its time; empty when it owns nothing but status."""
+    fields = mapping(entry, "fieldsV1")
+    if entry.get("subresource") == "status":
+        fields = {element: below for element, below in fields.items() if element != "f:status"}
+        if not fields:
+            return {}
+    return {**entry, "time": "", "fieldsV1": fields}
 
 
 def _facts(raw: dict[str, Any], key: WatchKey, unit: UnitRef | None) -> Facts | None:

@@ -30,6 +30,10 @@ WENT_BACK = "the history of the cluster went back"
 FIRST_BACKOFF_SECONDS = 0.8
 LONGEST_BACKOFF_SECONDS = 30.0
 """client-go's reflector: 0.8 s, doubled up to 30 s."""
+ABSENT_TRIES = 5
+ABSENT_SECONDS = 300.0
+"""A kind that is not served is asked for so often, then so seldom: a changed CRD pokes us, and
+only kinds that an APIService brings come without one."""
 RELIST_SECONDS = 600.0
 """A real list now and then heals what a watch lost (cases.md row 87)."""
 WATCH_SECONDS = 300
@@ -121,6 +125,7 @@ class Reflector:
         if self._poked:
             self._poked = False
             self._must_list = True
+            self._list_failures = 0
         if self._must_list or self._clock.monotonic() >= self._relist_due:
             return self._list_and_tell()
         return self._watch()
@@ -183,6 +188,8 @@ class Reflector:
         if changes is not None or self.store.why_unknown == WENT_BACK:
             return 0.0
         self._list_failures += 1
+        if self.store.why_unknown == NO_SUCH_KIND and self._list_failures > ABSENT_TRIES:
+            return ABSENT_SECONDS * (0.5 + self._jitter() / 2)
         return self._backoff(self._list_failures)
 
     def _watch(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from stoker.cli.world import World, WorldNode
@@ -79,3 +80,7 @@ class Life:
     def _look(self) -> None:
         if self._phase is not None:
             check_on_the_way(self.world, self._phase)
+
+
+NewLife = Callable[[int], Life]
+"""What the fixture `new_life` gives."""

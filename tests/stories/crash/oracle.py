@@ -11,6 +11,8 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from stoker.apply.store import INVENTORY_LABEL
 from stoker.cli.world import World
 from stoker.model.change import Action
@@ -18,7 +20,7 @@ from stoker.model.refs import ObjectRef, UnitRef, ref_from_manifest
 from stoker.objects import names
 from stoker.objects.inventory_shards import entries_from_shards
 from stories.crash.phases import Phase
-from stories.looks import data, fleet_status, is_clean, pod_uids, revisions, serving
+from stories.looks import CLEAN, data, pod_uids, revisions, serving
 
 KINDS = (
     ("", "Namespace"),
@@ -159,6 +161,16 @@ def write_a_note(world: World, text: str) -> None:
     assert text == git(world, "show", f"{BRANCH}:{NOTES}")
 
 
+def status_files(world: World) -> dict[str, dict[str, Any]]:
+    """The documents of the status branch by path."""
+    paths = git(world, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
+    return {
+        path: yaml.safe_load(git(world, "show", f"{BRANCH}:{path}"))
+        for path in paths
+        if path != NOTES
+    }
+
+
 def check_linear(world: World, ref: str, old_tip: str) -> None:
     """One root, no merge, and the old tip still an ancestor: nothing was ever forced."""
     rows = [row.split() for row in git(world, "rev-list", "--parents", ref).splitlines()]
@@ -191,7 +203,10 @@ def check_at_rest(world: World, phase: Phase, was: Before, commit: str) -> None:
     assert len(by_ref) == len(now)
     remade = [ref for ref, uid in by_ref.items() if was.uids.get(ref, uid) != uid]
     assert [] == remade, "deleted and made again"
-    assert was.foreign == foreign(world), "foreign objects were touched"
+    theirs = foreign(world)
+    touched = [ref for ref in was.foreign if theirs.get(ref) != was.foreign[ref]]
+    assert [] == [(was.foreign[r], theirs.get(r)) for r in touched]
+    assert set(was.foreign) == set(theirs), "objects that are nobody's"
     assert phase.tiny == asked_for(world, "tiny") == len(serving(world, "tiny"))
     assert phase.pack == asked_for(world, "pack") == len(serving(world, "pack"))
     if phase.tiny:
@@ -201,10 +216,23 @@ def check_at_rest(world: World, phase: Phase, was: Before, commit: str) -> None:
     maps = sorted(ref for ref in by_ref if ref.kind == "ConfigMap")
     assert phase.data == {ref.name: data(world, ref.name, ref.namespace)["key"] for ref in maps}
     _check_nothing_to_do(world)
-    assert commit == fleet_status(world)["lastAppliedRevision"].partition("sha1:")[2]
-    assert is_clean(world)
+    _check_status(world, commit, {str(unit) for unit, _ in now})
     check_linear(world, BRANCH, was.tips[BRANCH])
     check_linear(world, RECORDS, was.tips[RECORDS])
+
+
+def _check_status(world: World, commit: str, units: set[str]) -> None:
+    """Everybody can read on the branch that all is well, and at which revision."""
+    files = status_files(world)
+    fleet = files.pop("status.yaml")
+    assert [] == fleet["attention"]
+    assert f"main@sha1:{commit}" == fleet["lastAppliedRevision"] == fleet["lastAttemptedRevision"]
+    assert units == {unit["unit"] for unit in files.values()}
+    for document in (fleet, *files.values()):
+        assert CLEAN == {c["type"]: c["status"] for c in document["conditions"]}
+        assert [] == document["errors"]
+        notes = [note["object"] for note in document.get("notes", ())]
+        assert notes == ([str(TYPED)] if document.get("unit") == "Bundle/llm/side" else [])
 
 
 def _check_nothing_to_do(world: World) -> None:

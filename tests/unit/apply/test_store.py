@@ -9,6 +9,7 @@ from stoker.apply import store as store_module
 from stoker.errors import Retryable, Stalled, Unreachable
 from stoker.model.outcome import Result
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.objects import names
 from stoker.objects.inventory import Inventory
 from stoker.objects.inventory_shards import shards_from_entries
 from unit.apply.apply_world import World, outcomes, results
@@ -149,6 +150,20 @@ def test_a_lost_inventory_is_rebuilt_from_marks_and_prunes_nothing(world):
     assert set(world.stored()) == {("a", "c"), ("b", "b")}
     second = world.run(*SETS)
     assert results(second)["b"] == "deleted"
+
+
+def test_a_mark_that_somebody_typed_proves_nothing_to_a_rebuilt_inventory(world):
+    """A first start has no inventory either: it must not take what is theirs, and prune it."""
+    world.run(*SETS)
+    ref = ObjectRef("", "ConfigMap", "llm", "theirs")
+    theirs = config("theirs", annotations={names.OWNER: names.owner_mark(FLEET_ID, B, ref)})
+    world.cluster.create(theirs, manager="kubectl-create")
+    world.forget_inventory()
+    world.run(*SETS)
+    world.run(*SETS)
+
+    assert world.has(theirs)
+    assert set(world.stored()) == {("a", "c")}
 
 
 def test_a_fresh_fleet_is_not_a_lost_one(world):

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from builders import NOW_MS, REV, a_desired, a_node, a_pool, a_shape, a_snapshot, a_state, a_unit
+from builders import (
+    NOW_MS,
+    REV,
+    a_desired,
+    a_node,
+    a_placement,
+    a_pool,
+    a_replica,
+    a_shape,
+    a_snapshot,
+    a_state,
+    a_unit,
+)
 from stoker.decide import decide
 from stoker.model.history import History
 from stoker.model.plan import Plan, ServiceDecision
@@ -60,3 +72,29 @@ def leaving(decision: ServiceDecision) -> list[tuple[str, tuple[str, ...], int]]
 def held(decision: ServiceDecision) -> list[str]:
     """Codes of the holds."""
     return [hold.code for hold in decision.holds]
+
+
+def old(node="n1", *pods, **fields):
+    return a_placement(node, *(pods or (a_replica(f"old-{node}", node),)), rev=OLD, **fields)
+
+
+def ready(node="n1", **fields):
+    return a_placement(node, a_replica(f"p-{node}", node), **fields)
+
+
+def warming(node="n1", **fields):
+    return a_placement(node, a_replica(f"p-{node}", node, "Starting", **fields))
+
+
+def stuck(node="n1", **fields):
+    fields.setdefault("reason", "CrashLoopBackOff")
+    return a_placement(node, a_replica(f"p-{node}", node, "Stuck", **fields))
+
+
+def homeless(node="n1"):
+    """A pod that no node takes."""
+    return a_placement(node, a_replica(f"p-{node}", "", "Stuck", reason="Unschedulable"))
+
+
+def one_gpu(*names, **fields):
+    return [a_node(name, gpus=1, **fields) for name in names]

@@ -16,7 +16,8 @@ from stoker.model.history import History
 from stoker.model.plan import Plan, RetireStage, ServiceDecision
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ReplicaPhase
-from unit.decide.world import LaggingWorld, World, some_nodes
+from unit.decide.lagging_world import LaggingWorld
+from unit.decide.world import World, some_nodes
 
 NAMES = ("alpha", "beta", "gamma")
 REVS = ("aaaaaaaa", "bbbbbbbb", "cccccccc")

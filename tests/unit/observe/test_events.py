@@ -1,3 +1,5 @@
+import pytest
+
 from stoker.objects import names
 from stoker.observe.events import ObjectEvent, events_from
 from stoker.observe.keys import CRDS, NODE_STATES, NODES, PODS, WatchKey
@@ -16,6 +18,11 @@ def told(key, before, after):
     return events_from(key, [change])
 
 
+def entry(*fields, manager="other", **more):
+    owned = {field: {} for field in fields}
+    return {"manager": manager, "operation": "Update", "fieldsV1": owned, **more}
+
+
 def with_status(raw, **status):
     return {**raw, "status": {**raw.get("status", {}), **status}}
 
@@ -23,9 +30,49 @@ def with_status(raw, **status):
 def test_our_own_objects_are_told_with_their_unit():
     raw = deployment("d1")
 
-    assert told(DEPLOYMENTS, raw, with_status(raw, readyReplicas=1)) == (
+    assert told(DEPLOYMENTS, raw, with_status(raw, updatedReplicas=1)) == (
         ObjectEvent(DEPLOYMENTS.ref("llm", "d1"), LLAMA),
     )
+
+
+def test_a_status_that_changes_no_verdict_wakes_nobody():
+    """A thousand autoscalers write their measurements every 15 s: an idle fleet stays idle."""
+    raw = deployment("d1", managedFields=[entry("f:spec")])
+    measured = with_status(raw, observedGeneration=0, readyReplicas=0, note="12 %")
+    by_status = entry("f:status", manager="hpa", subresource="status", time="2026-01-01T00:00:00Z")
+    measured["metadata"] = {
+        **raw["metadata"],
+        "resourceVersion": "99",
+        "managedFields": [entry("f:spec"), by_status],
+    }
+
+    assert told(DEPLOYMENTS, raw, measured) == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"labels": {"a": "b"}}, id="a label"),
+        pytest.param({"finalizers": ["a.example/b"]}, id="a finalizer"),
+        pytest.param({"deletionTimestamp": "2026-01-01T00:00:00Z"}, id="its deletion"),
+        pytest.param({"managedFields": []}, id="an owner that gives its fields up"),
+    ],
+)
+def test_what_a_comparison_can_see_is_told(change):
+    """Git may have to take it back, or to wait."""
+    raw = deployment("d1", managedFields=[entry("f:spec")])
+    changed = {**raw, "metadata": {**raw["metadata"], **change}}
+
+    assert len(told(DEPLOYMENTS, raw, changed)) == 1
+
+
+def test_fields_that_a_status_writer_takes_beside_the_status_are_told():
+    """The deployment controller writes an annotation through the status subresource."""
+    raw = deployment("d1", managedFields=[entry("f:spec")])
+    taken = [entry("f:spec"), entry("f:metadata", manager="kcm", subresource="status")]
+    changed = {**raw, "metadata": {**raw["metadata"], "managedFields": taken}}
+
+    assert len(told(DEPLOYMENTS, raw, changed)) == 1
 
 
 def test_pods_of_a_service_are_told_with_their_unit():

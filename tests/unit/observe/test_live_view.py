@@ -216,3 +216,31 @@ def test_autoscalers_that_could_not_be_read_are_not_no_autoscalers(keys):
     live, _ = view(keys=keys, failing={"HorizontalPodAutoscaler": forbidden()})
 
     assert live.scaler(ref("web", "Deployment", "apps")) is None
+
+
+def test_a_status_that_changes_leaves_the_content_version_as_it_is():
+    """What was compared once need not be compared again after every status write."""
+    before = deployment("a")
+    measured = {**before, "status": {"replicas": 1}}
+    scaled = {**measured, "spec": {**before["spec"], "replicas": 7}}
+
+    found = {}
+    for older, raw in enumerate((before, measured, scaled)):
+        live, _ = view(*(config(f"older-{n}") for n in range(older)), raw, keys=(DEPLOYMENTS,))
+        found[older] = live.get(ref(kind="Deployment", group="apps"))
+
+    assert 3 == len({item.resource_version for item in found.values()})
+    assert found[0].content_version == found[1].content_version
+    assert found[1].content_version != found[2].content_version
+
+
+def test_an_object_on_its_way_out_says_so():
+    live, _ = view(
+        marked(config("stays")),
+        marked(config("goes", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})),
+    )
+
+    leaving = {
+        name: found.is_leaving for name in ("stays", "goes") if (found := live.get(ref(name)))
+    }
+    assert {"stays": False, "goes": True} == leaving

@@ -318,6 +318,17 @@ def test_where_watching_is_forbidden_lists_take_over():
     assert rig.why == ""
 
 
+def test_a_kind_that_is_not_served_is_hardly_asked_for():
+    """KEDA and the like are absent for good in most clusters; an idle fleet asks nothing."""
+    rig = Rig(key=NODE_STATES)
+
+    waits = [rig.step() for _ in range(7)]
+    rig.reflector.poke()
+
+    assert [0.8, 1.6, 3.2, 6.4, 12.8, 300.0, 300.0] == waits
+    assert 0.8 == rig.step()  # a definition changed: it may be served soon
+
+
 def test_a_kind_that_is_not_served_is_unknown_until_somebody_pokes():
     rig = Rig(key=NODE_STATES)
 
