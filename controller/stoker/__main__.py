@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -9,6 +10,11 @@ from stoker._version import __version__
 from stoker.cli.catalog import root_help
 
 __all__ = ["main"]
+
+
+COLLECT_EVERY = (20_000, 10, 10)
+"""Python's 700 is for small heaps: imports, lists and passes make hundreds of thousands of
+objects that stay and hold no cycles, and were scanned for a sixth of all CPU time."""
 
 
 def main() -> None:
@@ -20,6 +26,7 @@ def main() -> None:
         if sys.argv[1:] in ([], ["-h"], ["--help"], ["help"]):
             sys.stdout.write(root_help())
             sys.exit(0 if sys.argv[1:] else 2)
+    gc.set_threshold(*COLLECT_EVERY)
     from stoker.cli.app import run
 
     sys.exit(run(sys.argv[1:]))
