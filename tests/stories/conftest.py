@@ -13,6 +13,7 @@ from stoker.cli.world import World, WorldNode
 from stoker.render import Renderer
 from stories.faults import Faults
 from stories.files import QUICK, the_village
+from stories.looks import rest
 
 NewWorld = Callable[..., World]
 
@@ -66,7 +67,7 @@ def settled(new_world: NewWorld, faults: Faults) -> Callable[..., World]:
     def make(files: Mapping[str, str], *nodes: WorldNode, **options: Any) -> World:
         world = new_world(*nodes, **{"wrap": faults, **options})
         world.commit("First", files)
-        world.settle()
+        rest(world)
         return world
 
     return make

@@ -68,6 +68,11 @@ def a_fleet(name: str = "local", **spec: Any) -> str:
     return _text("Fleet", name, {**plain, **spec})
 
 
+def a_patient_fleet() -> str:
+    """A Fleet that collects status for 10 s: long stories spend their time on it. See `rest`."""
+    return a_fleet(status={"flushInterval": "10s"})
+
+
 def a_pool(name: str, **more: Any) -> dict[str, Any]:
     """A pool of the nodes labelled pool=<name>."""
     return {"name": name, "nodeSelector": {"matchLabels": {"pool": name}}, **more}

@@ -170,6 +170,12 @@ def a_pass(world: World) -> Pass:
     return done
 
 
+def rest(world: World) -> None:
+    """Settle, and let a patient fleet tell what came of it."""
+    world.settle()
+    world.advance(10)
+
+
 def tell(world: World) -> None:
     """Two passes a second apart, so that what the first found is on the status branch."""
     world.advance(2)

@@ -8,7 +8,7 @@ from stoker.cli.world import WorldNode
 from stoker.model.refs import ObjectRef
 from stoker.objects import names
 from stoker.sim.nodes import Weights
-from stories.files import OLD, URI, a_service, example, the_fleet
+from stories.files import OLD, URI, a_patient_fleet, a_service, example, the_fleet
 from stories.looks import (
     conditions,
     counts_by_node,
@@ -16,6 +16,7 @@ from stories.looks import (
     fleet_status,
     is_clean,
     pod_uids,
+    rest,
     serving,
     standing,
     unit_status,
@@ -27,7 +28,7 @@ NODES = (WorldNode("gpu-1"), WorldNode("gpu-2"), WorldNode("gpu-3"))
 
 
 def tiny(replicas: int, **spec) -> dict[str, str]:
-    return the_fleet(a_service(replicas=replicas, **spec))
+    return the_fleet(a_service(replicas=replicas, **spec), fleet=a_patient_fleet())
 
 
 def ready_count(world) -> int:
@@ -40,7 +41,7 @@ def test_the_first_placement_serves_within_seconds_and_says_so(new_world):
     world = new_world()
 
     world.commit("Quickstart", example("quickstart"))
-    world.settle()
+    rest(world)
 
     replicas = unit_status(world, "ModelService/llm/qwen-0-5b")["replicas"]
     assert {"gpu-1": 1, "gpu-2": 1} == counts_by_node(world, "qwen-0-5b")
@@ -56,7 +57,7 @@ def test_a_replica_starts_where_its_weights_are(new_world):
     model = {"uri": URI, "revision": OLD, "size": "60Gi"}
     cache = {"type": "HostPath", "path": "/mnt/models"}
     world.commit("First", tiny(1, model=model, cache=cache))
-    world.settle()
+    rest(world)
 
     assert {"gpu-3": 1} == counts_by_node(world)
     assert is_clean(world)
@@ -84,7 +85,7 @@ def test_more_replicas_than_gpus_are_held_until_a_node_joins(settled):
     assert 1 == fleet_status(world)["summary"]["held"]
 
     world.add_node(WorldNode("gpu-2"))
-    world.settle()
+    rest(world)
 
     assert {"gpu-1": 1, "gpu-2": 1} == counts_by_node(world)
     assert is_clean(world)
@@ -97,7 +98,7 @@ def test_scaling_up_starts_what_is_missing_and_leaves_the_rest_alone(settled):
 
     world.commit("Up", tiny(3))
     lowest = min(watch(world, 8, lambda: ready_count(world)))
-    world.settle()
+    rest(world)
 
     assert 1 == lowest
     assert before < pod_uids(world)
@@ -127,7 +128,7 @@ def test_scaling_down_drains_before_it_deletes(settled):
 
     assert 1 == len(world.ready_pods())
 
-    world.settle()
+    rest(world)
 
     assert 1 == len(deployments(world))
     assert 1 == ready_count(world)
@@ -168,7 +169,7 @@ def test_nothing_wanted_is_asleep_and_wakes_again(settled):
     before = standing(world)
 
     world.commit("Asleep", tiny(0))
-    world.settle()
+    rest(world)
 
     assert ("True", "ScaledToZero") == conditions(unit_status(world, TINY))["Healthy"]
     assert is_clean(world)
@@ -176,7 +177,7 @@ def test_nothing_wanted_is_asleep_and_wakes_again(settled):
     assert before["Service/tiny"] == standing(world)["Service/tiny"]
 
     world.commit("Awake", tiny(1))
-    world.settle()
+    rest(world)
 
     assert 1 == ready_count(world)
     assert is_clean(world)
@@ -191,7 +192,7 @@ def test_a_lost_node_costs_one_replica_which_starts_elsewhere(settled):
     world.cluster.delete(ObjectRef("", "Node", "", "gpu-1"))
     world.advance(2)
     lowest = ready_count(world)
-    world.settle()
+    rest(world)
 
     assert 1 == lowest
     assert {"gpu-2", "gpu-3"} == {pod["spec"]["nodeName"] for pod in serving(world)}
@@ -202,7 +203,7 @@ def test_a_lost_node_without_a_substitute_is_told_until_one_joins(settled):
     world = settled(tiny(2), *NODES[:2])
 
     world.cluster.delete(ObjectRef("", "Node", "", "gpu-1"))
-    world.settle()
+    rest(world)
 
     status = unit_status(world, TINY)
     assert "False" == conditions(status)["Ready"][0]
@@ -210,7 +211,7 @@ def test_a_lost_node_without_a_substitute_is_told_until_one_joins(settled):
     assert [TINY] == [entry["unit"] for entry in fleet_status(world)["attention"]]
 
     world.add_node(WorldNode("gpu-9"))
-    world.settle()
+    rest(world)
 
     assert {"gpu-2", "gpu-9"} == {pod["spec"]["nodeName"] for pod in serving(world)}
     assert is_clean(world)
@@ -223,7 +224,7 @@ def test_a_cordoned_node_is_left_once_the_successor_serves(settled):
 
     world.cluster.patch(node, "merge", {"spec": {"unschedulable": True}}, manager="kubectl")
     seen = watch(world, 20, lambda: ready_count(world))
-    world.settle()
+    rest(world)
 
     assert 2 == min(seen)
     assert {"gpu-2", "gpu-3"} == {pod["spec"]["nodeName"] for pod in serving(world)}

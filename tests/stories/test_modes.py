@@ -5,7 +5,7 @@ from __future__ import annotations
 from stoker.cli.world import WorldNode
 from stoker.model.refs import ObjectRef
 from stoker.objects import names
-from stories.files import FLEET, a_fleet, a_service, the_fleet, the_village
+from stories.files import FLEET, a_fleet, a_patient_fleet, a_service, the_fleet, the_village
 from stories.looks import (
     as_it_stands,
     conditions,
@@ -14,6 +14,7 @@ from stories.looks import (
     fleet_status,
     is_clean,
     pod_uids,
+    rest,
     serving,
     standing,
     tell,
@@ -30,11 +31,12 @@ DEPLOYMENT = ObjectRef("apps", "Deployment", "llm", "tiny")
 
 def by_scheduler(replicas: int | None = 2, **spec) -> dict[str, str]:
     placement = {"mode": "Scheduler", "pools": POOLS}
-    return the_fleet(a_service(replicas=replicas, placement=placement, **spec))
+    service = a_service(replicas=replicas, placement=placement, **spec)
+    return the_fleet(service, fleet=a_patient_fleet())
 
 
 def by_node(replicas: int = 2, **spec) -> dict[str, str]:
-    return the_fleet(a_service(replicas=replicas, **spec))
+    return the_fleet(a_service(replicas=replicas, **spec), fleet=a_patient_fleet())
 
 
 def an_autoscaler(world) -> None:
@@ -71,7 +73,7 @@ def test_from_nodes_to_scheduler_and_back_it_serves_throughout(settled):
 
     world.commit("Scheduler", by_scheduler(2))
     seen = watch(world, 40, lambda: len(serving(world)))
-    world.settle()
+    rest(world)
 
     assert 1 <= min(seen)
     assert ["tiny"] == [d["metadata"]["name"] for d in deployments(world)]
@@ -80,7 +82,7 @@ def test_from_nodes_to_scheduler_and_back_it_serves_throughout(settled):
 
     world.commit("Nodes", by_node(2))
     seen = watch(world, 40, lambda: len(serving(world)))
-    world.settle()
+    rest(world)
 
     assert 1 <= min(seen)
     assert 2 == sum(counts_by_node(world).values())
@@ -106,7 +108,7 @@ def test_a_live_autoscaler_owns_the_count_and_git_gets_it_back(settled):
     world = settled(by_scheduler(1), *NODES)
     an_autoscaler(world)
     scale(world, 3)
-    world.settle()
+    rest(world)
 
     seen = watch(world, 10, lambda: count(world))
     assert {3} == set(seen)
@@ -116,7 +118,7 @@ def test_a_live_autoscaler_owns_the_count_and_git_gets_it_back(settled):
     assert is_clean(world)
 
     world.cluster.delete(HPA)
-    world.settle()
+    rest(world)
 
     assert 1 == count(world)
     assert 1 == len(serving(world))
@@ -130,13 +132,13 @@ def test_a_count_of_somebody_else_survives_a_change_of_the_model(settled):
     nodes = (*NODES, WorldNode("gpu-4"), WorldNode("gpu-5"))
     world = settled(by_scheduler(None, scaling=scaling), *nodes)
     scale(world, 4)
-    world.settle()
+    rest(world)
     assert 4 == len(serving(world))
 
     image = {"type": "vllm", "image": "registry.example/vllm:0.29"}
     world.commit("A new image", by_scheduler(None, scaling=scaling, engine=image))
     seen = watch(world, 60, lambda: (count(world), len(serving(world))))
-    world.settle()
+    rest(world)
 
     assert {4} == {wanted for wanted, _ in seen}
     assert 3 <= min(ready for _, ready in seen)
@@ -163,7 +165,7 @@ def test_scaling_by_hand_is_drift_where_git_says_the_count(settled):
     patch = {"spec": {"replicas": 3}}
     world.cluster.patch(DEPLOYMENT, "merge", patch, manager="kubectl", subresource="scale")
 
-    world.settle()
+    rest(world)
 
     assert 2 == count(world)
     assert is_clean(world)
@@ -226,7 +228,7 @@ def test_back_to_observe_a_running_fleet_stays_as_it_is(world, faults):
     assert "OutOfSync" == unit_status(world, TINY)["sync"]["status"]
 
     world.commit("Go on", less)
-    world.settle()
+    rest(world)
 
     assert is_clean(world)
     assert 1 == len(serving(world))

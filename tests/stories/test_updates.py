@@ -5,13 +5,14 @@ from __future__ import annotations
 from stoker.cli.world import WorldNode
 from stoker.objects import names
 from stoker.sim.kubelet_run import FaultKind, PodFault
-from stories.files import NEW, OLD, a_service, the_fleet
+from stories.files import NEW, OLD, a_patient_fleet, a_service, the_fleet
 from stories.looks import (
     conditions,
     deployments,
     is_clean,
     message,
     pod_uids,
+    rest,
     revisions,
     serving,
     unit_status,
@@ -27,7 +28,8 @@ def nodes(count: int) -> tuple[WorldNode, ...]:
 
 
 def tiny(replicas: int, revision: str = OLD, **spec) -> dict[str, str]:
-    return the_fleet(a_service(replicas=replicas, revision=revision, **spec))
+    service = a_service(replicas=replicas, revision=revision, **spec)
+    return the_fleet(service, fleet=a_patient_fleet())
 
 
 def of_revision(world) -> tuple[int, int]:
@@ -42,7 +44,7 @@ def test_with_a_gpu_free_the_new_revision_serves_before_an_old_one_goes(settled)
 
     world.commit("New weights", tiny(2, NEW))
     seen = watch(world, 40, lambda: (*of_revision(world), len(world.objects("", "Pod", "llm"))))
-    world.settle()
+    rest(world)
 
     assert 2 == min(old + new for old, new, _ in seen)
     assert 3 == max(pods for _, _, pods in seen)
@@ -58,7 +60,7 @@ def test_with_no_gpu_free_one_leaves_first_and_never_more(settled):
 
     world.commit("New weights", tiny(4, NEW))
     seen = watch(world, 60, lambda: of_revision(world))
-    world.settle()
+    rest(world)
 
     assert 3 == min(old + new for old, new in seen)
     assert (0, 4) == of_revision(world)
@@ -82,7 +84,7 @@ def test_where_the_floor_forbids_it_the_change_is_held_until_there_is_room(settl
 
     world.add_node(WorldNode("gpu-2"))
     seen = watch(world, 20, lambda: of_revision(world))
-    world.settle()
+    rest(world)
 
     assert 1 == min(old + new for old, new in seen)
     assert (0, 1) == of_revision(world)
@@ -94,7 +96,7 @@ def test_a_floor_of_zero_lets_the_only_replica_go_first(settled):
 
     world.commit("New weights", tiny(1, NEW, disruption={"minReady": 0}))
     seen = watch(world, 20, lambda: of_revision(world))
-    world.settle()
+    rest(world)
 
     assert (0, 0) in seen
     assert (0, 1) == of_revision(world)
@@ -119,7 +121,7 @@ def test_a_new_revision_that_fails_stops_there_and_a_revert_needs_nothing_else(s
     assert "2 of the old rev still serving" in message(status, "Ready")
 
     world.commit("Revert", tiny(2))
-    world.settle()
+    rest(world)
 
     assert before == pod_uids(world)
     assert 2 == len(deployments(world))
@@ -134,7 +136,7 @@ def test_an_update_that_is_overtaken_by_the_next_one_ends_at_the_newest(settled)
     newest = "c" * 40
     world.commit("Newer weights", tiny(2, newest))
     seen = watch(world, 60, lambda: len(serving(world)))
-    world.settle()
+    rest(world)
 
     assert 2 <= min(seen)
     assert {newest} == {r.ljust(40, "c") for r in revisions(world)}
@@ -150,7 +152,7 @@ def test_an_update_goes_on_where_a_dead_controller_left_it(settled):
     for _ in range(25):
         seen += watch(world, 3, lambda: sum(of_revision(world)))
         world.stop_controller()
-    world.settle()
+    rest(world)
 
     assert 3 <= min(seen)
     assert (0, 3) == of_revision(world)

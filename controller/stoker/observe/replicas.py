@@ -16,7 +16,7 @@ from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.shape import Resources
 from stoker.model.snapshot import DrainState, LivePlacement, Replica, ReplicaPhase, ServiceState
 from stoker.objects import names
-from stoker.objects.health_fields import mapping, text
+from stoker.objects.health_fields import integer, mapping, text
 from stoker.objects.requests import requests_of_spec
 from stoker.observe.pods import OwnPod, PodFacts, instant
 
@@ -46,11 +46,16 @@ class DeploymentFacts:
     terminating: bool
     requests: Resources | None
     """What one pod of its template asks for; None when that cannot be read."""
+    observed: bool = True
+    """The Deployment controller has seen its newest spec."""
+    counted_pods: int = 0
+    """Pods that its status counts, terminating ones too where the server tells them."""
 
 
 def deployment_facts(raw: dict[str, Any], unit: UnitRef) -> DeploymentFacts:
     """Keep what decisions need of a raw Deployment of ours."""
     metadata, spec = mapping(raw, "metadata"), mapping(raw, "spec")
+    status = mapping(raw, "status")
     annotations = mapping(metadata, "annotations")
     selector = mapping(mapping(spec, "selector"), "matchLabels")
     replicas = spec.get("replicas")
@@ -64,6 +69,8 @@ def deployment_facts(raw: dict[str, Any], unit: UnitRef) -> DeploymentFacts:
         replicas=replicas if isinstance(replicas, int) else 1,
         terminating=bool(metadata.get("deletionTimestamp")),
         requests=_template_requests(spec),
+        observed=integer(status, "observedGeneration", 0) >= integer(metadata, "generation", 0),
+        counted_pods=integer(status, "replicas", 0) + integer(status, "terminatingReplicas", 0),
     )
 
 
@@ -110,6 +117,7 @@ def services_from(
                 terminating=deployment.terminating,
                 externally_scaled=scalers.get(ref, ""),
                 requests=deployment.requests,
+                unsettled=not deployment.observed or deployment.counted_pods > len(found),
             )
         )
     return tuple(

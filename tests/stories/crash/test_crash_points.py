@@ -81,3 +81,19 @@ def test_a_fleet_comes_out_right_after_each_single_death(new_life, start):
     live(life, range(start, 48, 8), 48, dict.fromkeys(CALLS, 1))
 
     assert life.points >= 36
+
+
+@pytest.mark.timeout(300)
+def test_a_crash_loop_buys_nothing_twice(new_life):
+    """Row 8: thirty short lives in a row, each a few calls longer than the one before."""
+    life = new_life(SPARE)
+    life.go_through(beginning())
+    install = cycle(0)[0]
+    lives = [Point(calls, (When.BEFORE, When.AFTER)[calls % 2]) for calls in range(9, 99, 3)]
+    life.go_through(install, *lives)
+
+    assert len(life.crashes.deaths) >= 20
+    created = [entry.path for entry in life.world.memory.audit if entry.status == 201]
+    assert 1 + install.tiny == sum(
+        "/deployments/tiny-" in path or path.endswith("/deployments/pack") for path in created
+    )

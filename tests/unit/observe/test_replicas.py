@@ -100,6 +100,25 @@ def test_a_deployment_says_where_it_was_placed_and_how_many_it_wants():
     assert not found.terminating
 
 
+@pytest.mark.parametrize(
+    ("generation", "status", "pods", "unsettled"),
+    [
+        (2, {"observedGeneration": 2, "replicas": 1}, 1, False),
+        (2, {"observedGeneration": 1, "replicas": 1}, 1, True),
+        (2, {"observedGeneration": 2, "replicas": 2}, 1, True),
+        (2, {"observedGeneration": 2, "replicas": 0, "terminatingReplicas": 1}, 0, True),
+        (1, {}, 0, True),
+    ],
+    ids=["seen", "write-not-seen", "pod-not-seen", "dying-pod-not-seen", "brand-new"],
+)
+def test_a_deployment_whose_pods_may_be_unseen_is_unsettled(generation, status, pods, unsettled):
+    """A GPU whose pod the watch does not show yet must not be given away twice."""
+    raw = {**deployment(generation=generation), "status": status}
+    (state,) = services([raw], [replica_pod(f"p{n}") for n in range(pods)])
+
+    assert unsettled == state.placements[0].unsettled
+
+
 def test_a_template_whose_requests_cannot_be_read_is_unknown_and_not_free():
     raw = deployment()
     raw["spec"]["template"]["spec"]["containers"] = [

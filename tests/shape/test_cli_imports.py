@@ -1,0 +1,74 @@
+"""Quick commands load no library: a slow prompt is felt a hundred times a day."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from shape.docs_console import ROOT
+
+HEAVY = ("kubernetes", "jinja2", "httpx", "pydantic", "yaml", "urllib3", "prometheus_client")
+_SCRIPT = """
+import json, sys
+sys.argv = ["stoker", *json.loads(sys.argv[1])]
+from stoker.__main__ import main
+try:
+    main()
+except SystemExit as end:
+    code = end.code
+names = sorted({name.partition(".")[0] for name in sys.modules})
+sys.stderr.write("\\n@@@" + json.dumps([code, names]))
+"""
+
+
+def run(*arguments, **environment):
+    """Exit code, stdout, and the top-level modules that were loaded."""
+    import json
+
+    done = subprocess.run(
+        [sys.executable, "-c", _SCRIPT, json.dumps(arguments)],
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT / "controller"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    code, names = json.loads(done.stderr.rpartition("@@@")[2])
+    return code, done.stdout, names
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        [],
+        ["version"],
+        ["--version"],
+        ["completion", "bash"],
+        ["completion", "zsh"],
+        ["diff", "--help"],
+    ],
+    ids=" ".join,
+)
+def test_quick_commands_load_no_library(arguments):
+    code, out, names = run(*arguments)
+
+    assert code == (0 if arguments else 2)
+    assert out
+    assert sorted(set(HEAVY) & set(names)) == []
+
+
+def test_completing_a_word_loads_no_library():
+    """The shell asks at each press of the key."""
+    _, out, names = run(
+        _STOKER_COMPLETE="complete_bash", COMP_WORDS="stoker dif", COMP_CWORD="1"
+    )
+
+    assert "diff" in out.split()
+    assert sorted(set(HEAVY) & set(names)) == []
