@@ -53,8 +53,8 @@ live-full: setup ## Pass the long live tests too
 	@scripts/tier.sh live-full $(PY) -m pytest tests/live tests/contract tests/stories -q
 
 lint: $(READY) ## Format and lint
-	@$(VENV)/bin/ruff format --check controller tests benchmarks
-	@$(VENV)/bin/ruff check --output-format=concise controller tests benchmarks
+	@$(VENV)/bin/ruff format --check controller tests benchmarks scripts
+	@$(VENV)/bin/ruff check --output-format=concise controller tests benchmarks scripts
 	@$(VENV)/bin/codespell controller templates overlays policies docs examples README.md
 
 types: $(READY) ## Check the types

@@ -112,18 +112,19 @@ class Rig:
 
     def controller(self, *extra: str, state: str) -> subprocess.Popen[bytes]:
         """Start a controller with a folder of its own for mirror and caches."""
-        return subprocess.Popen(
-            [
-                *(sys.executable, "-m", "stoker", "run"),
-                *("--repo", self.git.url("w1"), "--ref", "main", "--fleet", "fleet.yaml"),
-                *("--kubeconfig", str(self.plane.kubeconfig_for())),
-                *("--state-folder", str(self.folder / state)),
-                *("--listen", "", "--poll-interval", f"{POLL_SECONDS}s"),
-                *("--log-format", "json", *extra),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=self.log.open("ab"),
-        )
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "stoker", "run"),
+                    *("--repo", self.git.url("w1"), "--ref", "main", "--fleet", "fleet.yaml"),
+                    *("--kubeconfig", str(self.plane.kubeconfig_for())),
+                    *("--state-folder", str(self.folder / state)),
+                    *("--listen", "", "--poll-interval", f"{POLL_SECONDS}s"),
+                    *("--log-format", "json", *extra),
+                ],
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
 
     def git_reads(self) -> int:
         """How often Git was asked for its refs (ls-remote and fetch both begin so)."""

@@ -9,8 +9,8 @@ step() {
   shift
   "$@" || failed=1
 }
-step format "$venv/bin/ruff" format --check --quiet controller tests benchmarks
-step lint "$venv/bin/ruff" check --quiet --output-format=concise controller tests benchmarks
+step format "$venv/bin/ruff" format --check --quiet controller tests benchmarks scripts
+step lint "$venv/bin/ruff" check --quiet --output-format=concise controller tests benchmarks scripts
 step spelling "$venv/bin/codespell" controller templates overlays policies docs examples README.md
 step types "$venv/bin/mypy" --no-error-summary
 step layers "$venv/bin/lint-imports" --no-cache

@@ -28,6 +28,8 @@ settings.register_profile(
 )
 settings.load_profile("stoker")
 
+pytest.register_assert_rewrite("stories.crash.oracle")
+
 _CONNECT = socket.socket.connect
 _CONNECT_EX = socket.socket.connect_ex
 _GETADDRINFO = socket.getaddrinfo
@@ -109,15 +111,30 @@ def control_plane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """One real control plane for all live tests; each test makes namespaces of its own."""
-    programs = _programs(request.config)
-    if isinstance(programs, str):
-        reason = f"no control plane: {programs}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
     folder = tmp_path_factory.mktemp("control-plane")
-    with ControlPlane(folder, programs=programs, audit=True) as running:
+    with ControlPlane(folder, programs=_had(request.config), audit=True) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def own_control_plane(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """A control plane for the tests of one module, which use it as if nobody else did."""
+    folder = tmp_path_factory.mktemp("own-control-plane")
+    with ControlPlane(folder, programs=_had(request.config), audit=True) as running:
+        yield running
+
+
+def _had(config: pytest.Config) -> Programs:
+    """The programs; without them the test is skipped, and in CI it fails."""
+    programs = _programs(config)
+    if not isinstance(programs, str):
+        return programs
+    reason = f"no control plane: {programs}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ A `sh` block holds commands only.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -14,6 +15,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from stoker.cli.app import build
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -121,6 +127,21 @@ def environment(folder: Path) -> dict[str, str]:
             for part, value in (("NAME", "A stranger"), ("EMAIL", "stranger@example.invalid"))
         },
     }
+
+
+def script(name: str) -> Any:
+    """A file of scripts/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def command_tree() -> Any:
+    """The whole command line as the parser's objects: `.commands`, and `.params` of each."""
+    return typer.main.get_command(build())
 
 
 def told(ran: list[Ran]) -> str:

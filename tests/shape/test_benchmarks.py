@@ -68,14 +68,15 @@ def test_requests_are_counted_by_what_they_do(tmp_path):
     deployments = "/apis/apps/v1/namespaces/w1/deployments"
     found = counted(
         tmp_path,
-        an_event(1, "list", deployments),
+        an_event(0, "get", "/apis/apps/v1"),
+        an_event(1, "list", deployments, resource="deployments"),
         an_event(2, "patch", f"{deployments}/a?fieldManager=stoker-1&force=false"),
         an_event(3, "patch", f"{deployments}/a?fieldManager=stoker-1&force=true&dryRun=All"),
         an_event(4, "patch", f"{deployments}/a?fieldManager=stoker-1"),
     )
 
-    assert {"list": 1, "apply": 1, "apply-dryrun": 1, "patch": 1} == found.verbs
-    assert (4, 3) == (found.total, found.writes)
+    assert {"discover": 1, "list": 1, "apply": 1, "apply-dryrun": 1, "patch": 1} == found.verbs
+    assert (5, 3) == (found.total, found.writes)
 
 
 def test_requests_of_the_lease_stand_apart(tmp_path):

@@ -2,15 +2,12 @@
 
 import ast
 import dataclasses
-import importlib.util
 import re
 
 import pytest
-import typer.main
 
-from shape.docs_console import ROOT
+from shape.docs_console import ROOT, command_tree, script
 from stoker import settings
-from stoker.cli.app import build
 from stoker.cli.reasons import all_reasons, reason_of
 from stoker.decide.eligible import FIT_RULES, RULES
 from stoker.report.conditions import Reason, camel
@@ -21,11 +18,7 @@ PACKAGE = ROOT / "controller" / "stoker"
 @pytest.fixture(scope="module")
 def generated():
     """scripts/generated.py as a module."""
-    place = ROOT / "scripts" / "generated.py"
-    spec = importlib.util.spec_from_file_location("generated", place)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("generated")
 
 
 def test_generated_docs_are_what_would_be_generated(generated):
@@ -57,7 +50,7 @@ def test_every_command_and_option_is_in_the_command_line_page():
         for inner, found in getattr(command, "commands", {}).items():
             visit(f"{name} {inner}", found)
 
-    for name, command in typer.main.get_command(build()).commands.items():
+    for name, command in command_tree().commands.items():
         visit(f"stoker {name}", command)
 
     assert missing == []
@@ -67,7 +60,7 @@ def test_every_option_says_what_it_does():
     """An option without help is one nobody uses."""
     silent = [
         f"{name} {parameter.name}"
-        for name, command in typer.main.get_command(build()).commands.items()
+        for name, command in command_tree().commands.items()
         for parameter in command.params
         if not parameter.help
     ]
@@ -94,7 +87,7 @@ def test_every_setting_is_an_option_of_run_and_documented(generated):
 
 def test_every_environment_variable_that_is_read_is_documented(generated):
     """Only cli reads the environment, and a stand-in that starts programs."""
-    reads = re.compile(r"(?:environ(?:\.get\(|\[)|\(\")\"?([A-Z][A-Z0-9_]{3,})\"")
+    reads = re.compile(r"environ(?:ment)?(?:\.get\(|\[)\"([A-Z][A-Z0-9_]+)\"")
     found = set()
     for path in sorted(PACKAGE.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
@@ -114,8 +107,7 @@ def codes_in_code():
                 yield node.value, path
             if isinstance(node, ast.ClassDef):
                 for part in node.body:
-                    named = isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name)
-                    if named and part.targets[0].id == "code":
+                    if isinstance(part, ast.Assign) and ast.unparse(part.targets[0]) == "code":
                         yield part.value, path
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Hold":
                 yield node.args[0], path

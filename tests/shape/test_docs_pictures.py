@@ -1,11 +1,10 @@
 """The pictures show what the program does today and load nothing from elsewhere."""
 
-import importlib.util
 import re
 
 import pytest
 
-from shape.docs_console import ROOT
+from shape.docs_console import ROOT, script
 
 PICTURES = ROOT / "docs" / "pictures"
 
@@ -13,11 +12,7 @@ PICTURES = ROOT / "docs" / "pictures"
 @pytest.fixture(scope="module")
 def picture():
     """scripts/picture.py as a module."""
-    place = ROOT / "scripts" / "picture.py"
-    spec = importlib.util.spec_from_file_location("picture", place)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("picture")
 
 
 def without_hashes(line):

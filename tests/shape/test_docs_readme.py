@@ -5,10 +5,8 @@ import shlex
 import shutil
 
 import pytest
-import typer.main
 
-from shape.docs_console import PAGES, ROOT, fences, run_steps, steps, told
-from stoker.cli.app import build
+from shape.docs_console import PAGES, ROOT, command_tree, fences, run_steps, steps, told
 from stoker.source.refused import REFUSED_FIELDS, REFUSED_VALUES
 
 README = ROOT / "README.md"
@@ -33,7 +31,7 @@ def commands_in(page):
 @pytest.mark.parametrize("page", PAGES, ids=IDS)
 def test_every_command_and_option_named_exists(page):
     """A renamed option would leave its old name in ten places."""
-    root = typer.main.get_command(build())
+    root = command_tree()
     wrong = []
     for text in commands_in(page):
         words = [w for w in shlex.split(text.replace("…", "x").replace("'", "")) if w != "x"]

@@ -92,7 +92,7 @@ def a_service(
         "engine": {"type": "vllm", "image": "registry.example/vllm:0.28"},
         "gpu": {"count": 1},
         "placement": {"pools": [{"name": "gpu"}]},
-        "drain": {"endpointSync": "1s", "max": "5s", "shutdown": "1s"},
+        "drain": {"endpointSync": "1s", "max": "2s", "shutdown": "1s"},
     }
     if replicas is not None:
         plain["replicas"] = replicas

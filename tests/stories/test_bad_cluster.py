@@ -71,7 +71,7 @@ WIDGET = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: one}\nspec:
 
 # -------------------------------------------------------------- the server itself
 def test_an_unreachable_api_server_changes_nothing_and_heals_by_itself(world, faults):
-    """Writes without an answer are unknown; after a minute so is all that was read before."""
+    """cases.md row 95: what the pass could not do is told all the same, by Git."""
     before = as_it_stands(world)
     faults.gone = True
 
@@ -175,7 +175,7 @@ def test_a_forbidden_write_stalls_its_unit_with_the_servers_own_words(world, fau
 
 def test_a_quota_that_changes_meanwhile_is_tried_again(world, faults):
     """cases.md row 67: only that conflict, and no person is called."""
-    refused = []
+    refused: list[str] = []
 
     def refuse(request):
         if request.method == "PATCH" and request.path.endswith("/configmaps/side") and not refused:

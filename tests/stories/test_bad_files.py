@@ -47,6 +47,13 @@ def a_text(**fields: object) -> str:
     return yaml.safe_dump(document, sort_keys=False)
 
 
+def found_by(world) -> set[tuple[str, str, int]]:
+    """Code, path and line of every error that the last pass found, by whatever stage."""
+    done = world.work.last
+    found = {*done.desired.findings, *done.findings, *(f for s in done.sets for f in s.findings)}
+    return {(f.code, f.location.path, f.location.line) for f in found if f.severity == "error"}
+
+
 def camel(code: str) -> str:
     return "".join(part.capitalize() for part in code.split("-"))
 
@@ -153,6 +160,7 @@ def test_a_wrong_unit_file_stops_that_unit_alone_and_its_fix_needs_nobody(world,
     assert f"{fault.path}:{fault.line}:" in message(status, "Stalled")
     place = (fault.code, fault.path, fault.line)
     assert sorted([place, *fault.others]) == sorted(errors(status))
+    assert {place, *fault.others} == found_by(world)
     assert ("False", "UnitsNotReady") == conditions(fleet_status(world))["Ready"]
     assert [fault.unit] == [entry["unit"] for entry in fleet_status(world)["attention"]]
     assert before == as_it_stands(world)
@@ -187,6 +195,7 @@ def test_a_file_that_cannot_be_read_holds_every_delete(world, code, text, line):
     assert f"models/tiny.yaml:{line}:" in message(status, "Stalled")
     assert [(code, "models/tiny.yaml", line)] == errors(status)
     assert status["lastAttemptedRevision"] != status["lastAppliedRevision"]
+    assert ("Unknown", "Unknown") == conditions(unit_status(world, TINY))["Ready"]
     assert before == as_it_stands(world)
     assert {"key": "new"} == data(world, "side")
 

@@ -16,6 +16,16 @@ from stories.files import FLEET, a_bundle, a_config_map, a_fleet, a_service, exa
 from stories.looks import data, is_clean, tell
 
 CANARY = "canary-5e1f0c2d"
+A_JOB = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: registry.example/job:1}]
+"""
 
 
 @pytest.fixture
@@ -146,24 +156,10 @@ def test_what_leaves_git_is_shown_as_removed(world, stoker):
 
 def test_a_refusal_of_the_server_is_told_before_anything_is_applied(world, stoker):
     """cases.md row 45: it was swallowed, and shown as Synced."""
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "once"},
-        "spec": {
-            "template": {
-                "spec": {
-                    "restartPolicy": "Never",
-                    "containers": [{"name": "main", "image": "registry.example/job:1"}],
-                }
-            }
-        },
-    }
     bundle = {"bundles/side/bundle.yaml": a_bundle("side", ("job.yaml", "side.yaml"))}
-    world.commit("A job", {**bundle, "bundles/side/job.yaml": yaml.safe_dump(job)})
+    world.commit("A job", {**bundle, "bundles/side/job.yaml": A_JOB})
     tell(world)
-    job["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/job:2"
-    edit(world, {"bundles/side/job.yaml": yaml.safe_dump(job)})
+    edit(world, {"bundles/side/job.yaml": A_JOB.replace("job:1", "job:2")})
 
     code, out, err = stoker("diff")
 

@@ -154,7 +154,7 @@ def test_scaling_down_never_goes_below_what_is_wanted_or_faster_than_told(settle
     world = settled(tiny(4), *nodes)
 
     world.commit("Down", tiny(1))
-    seen = watch(world, 60, lambda: ready_count(world))
+    seen = watch(world, 40, lambda: ready_count(world))
 
     assert seen == sorted(seen, reverse=True)
     assert {4, 3, 2, 1} == {*seen, 4}
@@ -239,7 +239,7 @@ def test_a_spot_notice_is_answered_before_the_node_goes(settled):
     world.kubelet.node_states.give_notice(
         "gpu-1", "SpotNotice", at_ms=now_ms, deadline_ms=now_ms + 60_000
     )
-    seen = watch(world, 30, lambda: ready_count(world))
+    seen = watch(world, 25, lambda: ready_count(world))
 
     assert 1 <= min(seen)
     assert ["gpu-2"] == [pod["spec"]["nodeName"] for pod in world.ready_pods()]

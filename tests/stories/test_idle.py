@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stoker.report import Event
 from stories.files import a_service, the_village
 from stories.looks import a_pass, is_clean
 
@@ -25,10 +26,12 @@ def test_twenty_idle_passes_write_nothing_and_say_nothing(settled, faults, files
     commits = world.status_commits()
     faults.asked.clear()
 
-    events = []
+    events: list[Event] = []
     for _ in range(20):
         world.advance(1, passes=False)
-        events += a_pass(world).report.events
+        report = a_pass(world).report
+        assert report is not None
+        events += report.events
 
     assert [] == faults.writes
     assert [] == events

@@ -72,7 +72,7 @@ def test_from_nodes_to_scheduler_and_back_it_serves_throughout(settled):
     world = settled(by_node(2), *NODES)
 
     world.commit("Scheduler", by_scheduler(2))
-    seen = watch(world, 40, lambda: len(serving(world)))
+    seen = watch(world, 25, lambda: len(serving(world)))
     rest(world)
 
     assert 1 <= min(seen)
@@ -81,7 +81,7 @@ def test_from_nodes_to_scheduler_and_back_it_serves_throughout(settled):
     assert is_clean(world)
 
     world.commit("Nodes", by_node(2))
-    seen = watch(world, 40, lambda: len(serving(world)))
+    seen = watch(world, 25, lambda: len(serving(world)))
     rest(world)
 
     assert 1 <= min(seen)
@@ -137,7 +137,7 @@ def test_a_count_of_somebody_else_survives_a_change_of_the_model(settled):
 
     image = {"type": "vllm", "image": "registry.example/vllm:0.29"}
     world.commit("A new image", by_scheduler(None, scaling=scaling, engine=image))
-    seen = watch(world, 60, lambda: (count(world), len(serving(world))))
+    seen = watch(world, 40, lambda: (count(world), len(serving(world))))
     rest(world)
 
     assert {4} == {wanted for wanted, _ in seen}

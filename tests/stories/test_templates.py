@@ -107,8 +107,8 @@ def test_defaults_and_unit_patches_reach_the_cluster(settled):
         {"target": {"kind": "ModelService", "name": "tiny"}, "patch": {"spec": {"replicas": 2}}}
     ]
     fleet = a_fleet(defaults=defaults, unitPatches=patches)
-    own = {"resources": {"requests": {"cpu": "3", "memory": "4Gi"}}}
-    world = settled(the_fleet(a_service(replicas=1, **own), fleet=fleet))
+    own = {"requests": {"cpu": "3", "memory": "4Gi"}}
+    world = settled(the_fleet(a_service(replicas=1, resources=own), fleet=fleet))
 
     assert 2 == len(serving(world))
     engine = deployments(world)[0]["spec"]["template"]["spec"]["containers"][0]

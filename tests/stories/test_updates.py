@@ -43,7 +43,7 @@ def test_with_a_gpu_free_the_new_revision_serves_before_an_old_one_goes(settled)
     world = settled(tiny(2), *nodes(3))
 
     world.commit("New weights", tiny(2, NEW))
-    seen = watch(world, 40, lambda: (*of_revision(world), len(world.objects("", "Pod", "llm"))))
+    seen = watch(world, 30, lambda: (*of_revision(world), len(world.objects("", "Pod", "llm"))))
     rest(world)
 
     assert 2 == min(old + new for old, new, _ in seen)
@@ -59,7 +59,7 @@ def test_with_no_gpu_free_one_leaves_first_and_never_more(settled):
     world = settled(tiny(4), *nodes(4))
 
     world.commit("New weights", tiny(4, NEW))
-    seen = watch(world, 60, lambda: of_revision(world))
+    seen = watch(world, 45, lambda: of_revision(world))
     rest(world)
 
     assert 3 == min(old + new for old, new in seen)
@@ -110,7 +110,7 @@ def test_a_new_revision_that_fails_stops_there_and_a_revert_needs_nothing_else(s
     before = pod_uids(world)
 
     world.commit("A bad image", tiny(2, engine={"type": "vllm", "image": BAD}))
-    seen = watch(world, 60, lambda: of_revision(world))
+    seen = watch(world, 30, lambda: of_revision(world))
 
     status = unit_status(world, TINY)
     assert {(2, 0)} == set(seen)
@@ -135,7 +135,7 @@ def test_an_update_that_is_overtaken_by_the_next_one_ends_at_the_newest(settled)
 
     newest = "c" * 40
     world.commit("Newer weights", tiny(2, newest))
-    seen = watch(world, 60, lambda: len(serving(world)))
+    seen = watch(world, 30, lambda: len(serving(world)))
     rest(world)
 
     assert 2 <= min(seen)
@@ -149,8 +149,8 @@ def test_an_update_goes_on_where_a_dead_controller_left_it(settled):
     world = settled(tiny(3), *nodes(4))
     world.commit("New weights", tiny(3, NEW))
     seen = []
-    for _ in range(25):
-        seen += watch(world, 3, lambda: sum(of_revision(world)))
+    for _ in range(12):
+        seen += watch(world, 4, lambda: sum(of_revision(world)))
         world.stop_controller()
     rest(world)
 

@@ -11,6 +11,7 @@ import typer
 import typer.completion
 
 from stoker.cli.catalog import COMMANDS, Command
+from stoker.cli.completion import completion
 from stoker.cli.exits import Exit, exit_code_of, print_crash, print_error
 from stoker.errors import Stalled, StokerError
 
@@ -55,20 +56,15 @@ def run(arguments: list[str]) -> int:
     """Run one command and give its exit code; errors are printed here and nowhere else."""
     debug = "--debug" in arguments or bool(os.environ.get("STOKER_DEBUG"))
     arguments = [a for a in arguments if a != "--debug"]
-    completing = COMPLETE in os.environ
-    if completing:
-        typer.completion.completion_init()  # type: ignore[attr-defined]
-    app = build("" if completing or not arguments else arguments[0])
     try:
-        result = app(arguments, standalone_mode=False, prog_name="stoker")
+        result = _quick(arguments) if _is_quick(arguments) else _parsed(arguments)
     except StokerError as error:
         if debug:
             traceback.print_exception(error)
         print_error(error)
         return exit_code_of(error)
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        return Exit.INTERRUPTED
+        return _interrupted()
     except BrokenPipeError:
         sys.stderr.close()
         return Exit.OK
@@ -82,7 +78,32 @@ def run(arguments: list[str]) -> int:
         return end.code if isinstance(end.code, int) else Exit.USAGE
     except Exception as error:  # noqa: BLE001 - the top of the process: a crash is reported as a bug
         return _library_exit(error, debug=debug)
+    if result == Exit.INTERRUPTED:
+        return _interrupted()
     return result if isinstance(result, int) else Exit.OK
+
+
+def _interrupted() -> int:
+    sys.stderr.write("interrupted\n")
+    return Exit.INTERRUPTED
+
+
+def _is_quick(arguments: list[str]) -> bool:
+    """Shells load the completion script at each start: it does without the parser."""
+    asks = arguments[:1] == ["completion"] and len(arguments) == 2
+    return asks and not arguments[1].startswith("-") and COMPLETE not in os.environ
+
+
+def _quick(arguments: list[str]) -> int:
+    return completion(arguments[1])
+
+
+def _parsed(arguments: list[str]) -> object:
+    completing = COMPLETE in os.environ
+    if completing:
+        typer.completion.completion_init()  # type: ignore[attr-defined]
+    app = build("" if completing or not arguments else arguments[0])
+    return app(arguments, standalone_mode=False, prog_name="stoker")
 
 
 def _library_exit(error: Exception, *, debug: bool) -> int:
@@ -92,9 +113,9 @@ def _library_exit(error: Exception, *, debug: bool) -> int:
     if code is not None and callable(show):
         show()
         return Exit.USAGE
+    if type(error).__name__ == "Abort":
+        return _interrupted()
     if code is not None:
         return int(code)
-    if type(error).__name__ == "Abort":
-        return Exit.INTERRUPTED
     print_crash(error, debug=debug)
     return Exit.CRASH

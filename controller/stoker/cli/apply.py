@@ -86,5 +86,8 @@ def apply(
         ]
         for line in failed:
             narrate(line)
+        if failed:
+            narrate(f"{at.short} is not applied whole; `stoker status` shows what is missing")
+            return Exit.UNDECIDED
         narrate(f"applied {at.short}; `stoker status` shows how it goes")
-        return Exit.UNDECIDED if failed else Exit.OK
+        return Exit.OK

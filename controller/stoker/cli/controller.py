@@ -107,6 +107,16 @@ def _history(parts: Parts) -> History:
         return History()
 
 
+def _catch_up(work: Work) -> None:
+    """Forget what another controller may have changed while it held the lease."""
+    work.state.history = _history(work.parts)
+    work.publisher.forget()
+    work.mirrors.forget()
+    if work.last is None and work.state.desired is not None:
+        branch = work.state.desired.fleet.status_branch
+        work.state.previous = _previous(work.publisher, branch)
+
+
 def _previous(publisher: Publisher, branch: str) -> PreviousStatus:
     try:
         return publisher.read_previous(branch)
@@ -169,7 +179,14 @@ class Controller:
             backoff_max=settings.loop.backoff_max_seconds,
             full_pass=settings.loop.full_pass_seconds,
         )
-        loop = Loop(work.run, parts.clock, self._metrics, timing=timing, lease=self._lease(parts))
+        loop = Loop(
+            work.run,
+            parts.clock,
+            self._metrics,
+            timing=timing,
+            lease=self._lease(parts),
+            on_lead=lambda: _catch_up(work),
+        )
         parts.checkpoint = loop.checkpoint
         observer = self._watching(parts, loop)
         poller = Poller(
@@ -234,7 +251,7 @@ class Controller:
 
         def healthy() -> bool:
             waited = parts.clock.monotonic() - loop.last_pass_ended
-            return loop.last_pass_ended == 0 or waited < STUCK_AFTER_SECONDS
+            return loop.last_pass_ended == 0 or waited < STUCK_AFTER_SECONDS or not loop.leads
 
         return StatusServer(
             self._settings.server.address,

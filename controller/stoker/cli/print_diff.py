@@ -123,7 +123,8 @@ def _by_fields(
 def _changes(changes: list[Change], hold: str, style: Style) -> Iterator[str]:
     """Each object; a note that several in a row share is printed once, below the last."""
     sharing = 0
-    for change, following in zip(changes, [*changes[1:], None], strict=True):
+    for number, change in enumerate(changes):
+        following = changes[number + 1] if number + 1 < len(changes) else None
         yield _change_head(change, style)
         details = list(_details(change))
         sharing += 1

@@ -141,6 +141,13 @@ def _moves(
             ObjectRef("apps", "Deployment", unit.unit.namespace, r.name): r.keep
             for r in unit.retirements
         }
+        surged = {
+            change.replaces
+            for change in unit.changes
+            if change.action is Action.CREATE and change.replaces is not None
+        } - set(leaving)
+        for ref in sorted(surged & set(standing)):
+            removed += _gpus(standing[ref])  # it leaves once its successor is Ready
         for change in unit.changes:
             body = standing.get(change.ref)
             if change.action in {Action.CREATE, Action.CHANGE} and change.payload is not None:

@@ -62,6 +62,9 @@ class Lease:
         if spec.get("holderIdentity") not in {self._holder, "", None} and self._alive(live, spec):
             self._renewed_at = None
             return False
+        if spec.get("holderIdentity") != self._holder:
+            spec["acquireTime"] = _micro_time(self._clock.now_ms())
+            spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
         spec.update(self._claim())
         body = {**live, "spec": spec}
         try:

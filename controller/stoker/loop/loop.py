@@ -60,7 +60,12 @@ class PassAborted(BaseException):
 
 
 class Loop:
-    """Runs passes until stopped. `run_pass` must not raise anything but bugs."""
+    """Runs passes until stopped. `run_pass` must not raise anything but bugs.
+
+    `on_lead` is called before the first pass after another controller may have worked:
+    what this process remembers of cluster and Git is then old. `events` is waited on with a
+    time-out in seconds; virtual time brings its own.
+    """
 
     def __init__(
         self,
@@ -70,13 +75,17 @@ class Loop:
         *,
         timing: Timing,
         lease: Lease | None = None,
+        on_lead: Callable[[], None] = lambda: None,
+        events: queue.SimpleQueue[Event] | None = None,
     ) -> None:
         self._run_pass = run_pass
         self._clock = clock
         self._metrics = metrics
         self._timing = timing
         self._lease = lease
-        self._queue: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._on_lead = on_lead
+        self._followed = False
+        self._queue: queue.SimpleQueue[Event] = queue.SimpleQueue() if events is None else events
         self.state = LoopState()
         self.last_pass_ended = 0.0
         self._next_renewal = 0.0
@@ -112,15 +121,30 @@ class Loop:
         look_at: float | None = self._clock.monotonic()
         while True:
             events = self._take(look_at)
-            held = self._keep_lease()
+            leads = self._keep_lease()
             following = step(self.state, events, self._clock.monotonic(), self._timing)
             self.state = following.state
             if self.state.stopping:
                 return
             look_at = following.look_at
-            if following.kind is not PassKind.NONE and held:
+            if not leads:
+                self._followed = True
+                look_at = None  # what is due stays due; only the lease can change that
+            elif following.kind is not PassKind.NONE:
+                self._lead()
                 self._one_pass(following.kind)
                 look_at = self._clock.monotonic()
+
+    @property
+    def leads(self) -> bool:
+        """Whether passes may run here: the lease is held, or there is none."""
+        return self._lease is None or self._lease.held
+
+    def _lead(self) -> None:
+        if self._followed:
+            self._followed = False
+            _log.info("lease.taken")
+            self._on_lead()
 
     def _take(self, look_at: float | None) -> tuple[Event, ...]:
         """Wait for the first event or the instant, then take all that are there."""

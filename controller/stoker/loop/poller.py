@@ -51,6 +51,11 @@ class Poller:
         self._stopping = True
         self._wake.set()
 
+    def join(self, timeout_seconds: float) -> None:
+        """Wait for the thread's end, at most that long."""
+        if self._thread is not None:
+            self._thread.join(timeout_seconds)
+
     @property
     def alive(self) -> bool:
         """Whether its thread runs."""

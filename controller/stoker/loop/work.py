@@ -35,6 +35,7 @@ class Work:
     mirrors: MirrorWriter
     last: Pass | None = None
     _mirrors_pending: bool = False
+    """Whether one pass could not write all mirrors: then the next one follows at once."""
 
     def run(self, request: PassRequest) -> PassVerdict:
         """Run one pass, hand on its report, and say when to run the next."""
@@ -56,8 +57,6 @@ class Work:
         if desired is None or report is None:
             return
         fleet = desired.fleet
-        if self.parts.identity.cluster_uid == fleet.cluster_uid:
-            self.mirrors.write(report)
         decision = None
         if done.plan is not None and done.snapshot is not None:
             decision = DecisionInputs(
@@ -78,6 +77,11 @@ class Work:
                 decision=decision,
             )
         )
+        # After the offer: what the checkpoint ends here has been handed on already.
+        self._mirrors_pending = False
+        if self.parts.identity.cluster_uid == fleet.cluster_uid:
+            written = self.mirrors.write(report, checkpoint=self.parts.checkpoint)
+            self._mirrors_pending = written.pending
 
     def _verdict(self, done: Pass) -> PassVerdict:
         if done.failure is not None and done.outcome is None:

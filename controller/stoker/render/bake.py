@@ -26,6 +26,8 @@ __all__ = ["Site", "bake", "leftover_placeholder", "object_labels"]
 NODE_WEIGHT = 100
 """Outweighs every other preference a pod template can hold (the API allows 1 to 100)."""
 _APP_NAME = "app.kubernetes.io/name"
+_APP_VERSION = "app.kubernetes.io/version"
+"""The engine's version as the file names it; a label, so naming it restarts nothing."""
 _MANAGER = "stoker"
 _PLACEHOLDER = "stoker-decides-"
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
@@ -144,6 +146,8 @@ def _pod_template(
     }
     if site.spec.model_revision:
         labels[names.MODEL_REVISION_LABEL] = _label_value(site.spec.model_revision)
+    if site.spec.engine_version:
+        labels[_APP_VERSION] = _label_value(site.spec.engine_version)
     spec = dict(template.get("spec") or {})
     affinity = _affinity(spec.get("affinity") or {}, placement, site)
     if affinity:

@@ -101,6 +101,10 @@ class MirrorWriter:
         self.warnings = tuple(turn.findings.values())
         return MirrorsWritten(self.warnings, turn.written, turn.pending)
 
+    def forget(self) -> None:
+        """List the live mirrors again at the next write: another controller may have written."""
+        self._looked_at = None
+
     def _bring_up_to_date(self, report: Report, turn: _Turn) -> None:
         wanted: set[ObjectRef] = set()
         for mirror in report.mirrors:

@@ -88,6 +88,7 @@ class Publisher:
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._branch = _Branch()
+        self._forgotten = False
         self._dumper = Dumper()
         self._back_off = BackOff()
 
@@ -117,6 +118,12 @@ class Publisher:
             )
             self._decisions = _with_decision(self._decisions, submission)
             self._poke()
+
+    def forget(self) -> None:
+        """Read the branch again before the next commit: another controller may have written."""
+        with self._news:
+            self._forgotten = True
+            self._state = replace(self._state, published="")
 
     @property
     def written(self) -> StatusWritten:
@@ -212,7 +219,7 @@ class Publisher:
     def _publish(self, submission: Submission, decisions: tuple[DecisionInputs, ...]) -> None:
         branch = submission.branch
         try:
-            if self._branch.name != branch or self._branch.files is None:
+            if self._forgotten or self._branch.name != branch or self._branch.files is None:
                 self._read_branch(branch)
             files = self._changed_files(submission)
             status = submission.report.documents[0].data
@@ -247,6 +254,7 @@ class Publisher:
     def _read_branch(self, branch: str) -> dict[str, bytes]:
         """Read the branch; of files below units/, only those that are a unit's are ours."""
         files = self._repo.read_branch(f"refs/heads/{branch}")
+        self._forgotten = False
         previous = previous_from_files(files)
         ours = {STATUS_PATH} | {document.path for document in previous.documents.values()}
         self._branch = _Branch(branch, {path: files[path] for path in sorted(ours & set(files))})

@@ -28,4 +28,4 @@ def status_message(status: dict[str, Any], fleet_name: str, fleet_id: str) -> st
         f"Stoker-Decision: {status['decisionDigest']}",
     )
     body = ["", *lines] if lines else []
-    return "\n".join([f"{subject}  [skip ci]", *body, "", *trailers]) + "\n"
+    return "\n".join([f"{subject} [skip ci]", *body, "", *trailers]) + "\n"

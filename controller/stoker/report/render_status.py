@@ -211,7 +211,7 @@ def _others(units: list[UnitReport], view: StatusView, paint: Paint) -> list[str
     shown = units if view.show_all else [unit for unit in units if not _is_well(unit)]
     well = len(units) - len(shown)
     if not shown:
-        return [f"{well} bundles Synced and Healthy (--all)"]
+        return [f"{well} bundle{'s' if well > 1 else ''} Synced and Healthy (--all)"]
     rows = [["BUNDLE", "SYNC", "HEALTH", "OBJECTS", "SINCE"]]
     rows += [
         [

@@ -170,6 +170,8 @@ def _sync(facts: UnitFacts, inputs: ReportInputs) -> tuple[Sync, str]:
     changes = facts.changes
     if changes is None or not changes.complete or facts.broken:
         return Sync.UNKNOWN, "not compared with the cluster in this pass"
+    if facts.unit is None and not facts.gone:
+        return Sync.UNKNOWN, "not every file of the fleet could be read"
     if facts.gone:
         left = [c for c in changes.changes if not _stands(c, facts)]
         message = f"left Git; {len(left)} objects are still to be deleted"

@@ -82,7 +82,8 @@ def foresee(
             lowest[ref] = min(lowest[ref], ready(world, ref))
             if ref in changed or starting(world, ref):
                 done.pop(ref, None)
-            done.setdefault(ref, world.now_ms)
+            else:
+                done.setdefault(ref, world.now_ms)
         if not changed and not advance(world, plan):
             return _forecast(world, plan, steps, lowest, done, now_ms, peak)
     return replace(_forecast(world, plan, steps, lowest, {}, now_ms, peak), gave_up=True)

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("stories.crash.oracle")
-
-from stoker.render import Renderer  # noqa: E402 - what is rewritten is imported after it
-from stories.crash.life import Life, NewLife  # noqa: E402
+from stoker.render import Renderer
+from stories.crash.life import Life, NewLife
 
 
 @pytest.fixture(scope="module")

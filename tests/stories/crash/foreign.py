@@ -13,6 +13,7 @@ from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects import names
 from stories.crash.oracle import TYPED, fleet_id
 
+
 def plant(world: World) -> None:
     """Create them all in namespace llm, which is theirs too."""
     fleet = fleet_id(world)

@@ -197,6 +197,19 @@ def _serves(pod: dict[str, Any]) -> bool:
 
 def check_at_rest(world: World, phase: Phase, was: Before, commit: str) -> None:
     """Everything that the phase promises, once nothing moves any more."""
+    check_objects(world, phase, was)
+    check_nothing_to_do(world)
+    check_status(world, commit, units_standing(world))
+    check_refs(world, was)
+
+
+def units_standing(world: World) -> set[str]:
+    """Every unit that has made something."""
+    return {str(unit) for unit, _ in standing(world)}
+
+
+def check_objects(world: World, phase: Phase, was: Before) -> None:
+    """What stands is what Git says, is in the inventory, and was not made anew."""
     now = standing(world)
     assert now == inventory(world), "the inventory is not what stands"
     by_ref = {ref: uid for (_, ref), uid in now.items()}
@@ -215,13 +228,15 @@ def check_at_rest(world: World, phase: Phase, was: Before, commit: str) -> None:
         assert was.pods == pod_uids(world), "pods were restarted"
     maps = sorted(ref for ref in by_ref if ref.kind == "ConfigMap")
     assert phase.data == {ref.name: data(world, ref.name, ref.namespace)["key"] for ref in maps}
-    _check_nothing_to_do(world)
-    _check_status(world, commit, {str(unit) for unit, _ in now})
-    check_linear(world, BRANCH, was.tips[BRANCH])
-    check_linear(world, RECORDS, was.tips[RECORDS])
 
 
-def _check_status(world: World, commit: str, units: set[str]) -> None:
+def check_refs(world: World, was: Before) -> None:
+    """Nobody's commit on the branch and on the data ref was lost."""
+    for ref in (BRANCH, RECORDS):
+        check_linear(world, ref, was.tips[ref])
+
+
+def check_status(world: World, commit: str, units: set[str]) -> None:
     """Everybody can read on the branch that all is well, and at which revision."""
     files = status_files(world)
     fleet = files.pop("status.yaml")
@@ -235,14 +250,15 @@ def _check_status(world: World, commit: str, units: set[str]) -> None:
         assert notes == ([str(TYPED)] if document.get("unit") == "Bundle/llm/side" else [])
 
 
-def _check_nothing_to_do(world: World) -> None:
+def check_nothing_to_do(world: World) -> None:
     """The newest pass finds every object as rendered, and nothing to retire or delete."""
     assert world.work is not None
     done = world.work.last
     assert done is not None
     assert done.failure is None
     assert done.changes is not None
-    assert done.changes.forgotten == done.changes.proven == ()
+    assert not done.changes.forgotten
+    assert not done.changes.proven
     for unit in done.changes.units:
         assert () == unit.retirements
         for change in unit.changes:

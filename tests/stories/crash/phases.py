@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from stories.files import NEW, OLD, a_config_map, a_fleet, a_service, the_fleet
 
@@ -130,7 +131,7 @@ def cycle(number: int) -> tuple[Phase, ...]:
         ),
         bare_fleet(),
     ]
-    steps = [_difference(old, new) for old, new in zip(trees, trees[1:], strict=False)]
+    steps = [_difference(old, new) for old, new in pairwise(trees)]
     old_data = {**_PLAIN, "keep": value, "drop": value}
     new_data = {**_PLAIN, "keep": f"{value}-new"}
     return (

@@ -132,6 +132,25 @@ def test_an_idle_fleet_commits_nothing():
     assert 1 == len(world.forge.pushed(RECORDS))
 
 
+def test_what_another_controller_wrote_meanwhile_is_not_taken_for_ours():
+    """A lease that changed hands and came back: the branch says what the other one saw."""
+    world = World()
+    world.look()
+    world.wait(0)
+    mine = dict(world.forge.refs[BRANCH])
+    other = World(world.forge, world.clock)
+    world.clock.wait(120)
+    other.look(**fewer(1))
+    other.wait(0)
+    assert mine != world.forge.refs[BRANCH]
+    world.publisher.forget()
+    world.look()
+    world.wait(120)
+
+    unit = "units/modelservice.llm.qwen-7b.yaml"
+    assert mine[unit] == world.forge.refs[BRANCH][unit]
+
+
 def test_a_restart_of_an_idle_fleet_commits_nothing():
     world = World()
     world.look()
@@ -313,7 +332,7 @@ def test_the_commit_says_what_happened_and_starts_no_pipeline():
 
     message = world.forge.commits[0][2]
     subject, _, trailers = message.partition("\n")
-    assert "status: Progressing 1 of 1, Synced main@9be0a17  [skip ci]" == subject
+    assert "status: Progressing 1 of 1, Synced main@9be0a17 [skip ci]" == subject
     assert "Stoker-Fleet: prod-eu\nStoker-Fleet-Id: c0ffee01\n" in trailers
 
 
