@@ -54,7 +54,7 @@ def test_everything_said_is_taken():
         "  prune: {mode: Confirm, maxUnits: 3}\n"
         "  status: {branch: refs/heads/status, flushInterval: 2m, heartbeat: 30m, snapshot: None}\n"
         "  templates: [/templates, own]\n"
-        "  deletionPolicy: Delete\n"
+        "  deletionPolicy: Orphan\n"
     )
 
     fleet = read_fleet("clusters/eu/fleet.yaml", text.encode()).fleet
@@ -73,7 +73,7 @@ def test_everything_said_is_taken():
     assert fleet.prune == PruneSettings(PruneMode.CONFIRM, MaxUnits(3, None))
     assert fleet.status == StatusSettings("status", 120_000, 1_800_000, SnapshotDetail.NONE)
     assert fleet.template_paths == ("templates", "clusters/eu/own")
-    assert fleet.deletion_policy is DeletionPolicy.DELETE
+    assert fleet.deletion_policy is DeletionPolicy.ORPHAN
 
 
 @pytest.mark.parametrize(
