@@ -209,6 +209,13 @@ def test_a_model_without_a_revision_has_no_label_for_it():
     assert names.MODEL_REVISION_LABEL not in labels
 
 
+def test_the_engines_version_is_a_label_and_restarts_nothing():
+    """spec.engine.version tells people and selectors; rev leaves labels out."""
+    labels = baked(place=site(engine_version="0.28"))["spec"]["template"]["metadata"]["labels"]
+
+    assert "0.28" == labels["app.kubernetes.io/version"]
+
+
 def test_gpu_products_and_memory_hold_wherever_a_pod_heals():
     """The labels and the tolerance of 8 % are those that decide reads."""
     place = site(gpu_products=("B", "A"), gpu_min_memory_bytes=75 * 2**30)
