@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_READS = frozenset({"get", "list", "watch"})
+_READS = frozenset({"get", "list", "watch", "discover"})
 
 
 def row(
@@ -185,7 +185,8 @@ class Requests:
 def count_requests(mark: AuditMark, agent: str) -> Requests:
     """Requests of one client since the mark; a watch counts when it starts.
 
-    Server-side applies are told from other patches by their `force` query.
+    Server-side applies are told from other patches by their `force` query; `discover` is
+    a read of no object: which kinds are served, the server's version.
     """
     verbs: Counter[str] = Counter()
     lease: Counter[str] = Counter()
@@ -213,6 +214,8 @@ def _verb(event: dict[str, Any]) -> str:
     query = parse_qs(urlsplit(event.get("requestURI", "")).query)
     if verb == "patch" and "force" in query:
         verb = "apply"
+    if verb == "get" and not event.get("objectRef"):
+        verb = "discover"
     return f"{verb}-dryrun" if query.get("dryRun") else verb
 
 
