@@ -55,6 +55,8 @@ class Rig:
         self._log.touch()
         self._marks = (AuditMark.now(plane.audit_log), 0, 0)
         w1.write(folder / "work", units=UNITS, cluster_uid=uid, namespace=NAMESPACE)
+        with (folder / "work" / "fleet.yaml").open("a", encoding="utf-8") as fleet:
+            fleet.write("  status: {flushInterval: 1s}\n")
 
     def commit(self, *, touched: int = 0) -> str:
         """Commit everything, with one unit changed unless that is 0."""

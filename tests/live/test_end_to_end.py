@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -152,6 +153,11 @@ class Scene:
 
     def end(self, process: Running) -> None:
         process.kill()
+        self.running.remove(process)
+
+    def retire(self, process: Running) -> None:
+        """A clean end, so that the next one need not wait for the lease."""
+        process.terminate(10.0)
         self.running.remove(process)
 
     def lease(self) -> str:
@@ -372,6 +378,39 @@ def test_a_controller_ends_within_ten_seconds_and_hands_the_lease_over(scene):
     until(lambda: scene.value() == value)
 
 
+def test_a_git_host_that_hangs_does_not_keep_a_controller_from_ending(scene):
+    process = scene.the_one()
+    scene.git.break_with(GitFault(hang=True))
+    try:
+        scene.cluster.patch(SIDE, "merge", {"data": {"key": "mine"}}, manager="kubectl-edit")
+        until(lambda: scene.value() != "mine")
+        took = process.terminate(10.0)
+    finally:
+        scene.git.heal()
+    scene.running.remove(process)
+
+    assert took < 10
+    assert "" == scene.lease()
+
+
+def test_an_api_server_that_hangs_does_not_keep_a_controller_from_ending(scene):
+    """Requests are given thirty seconds, an end ten: what is then in flight is cut off."""
+    process = scene.the_one()
+    server = scene.plane.pid("kube-apiserver")
+    commit = scene.commit(files(OLD, scene.new_value()))
+    os.kill(server, signal.SIGSTOP)
+    try:
+        CLOCK.wait(3)
+        took = process.terminate(11.0)
+    finally:
+        os.kill(server, signal.SIGCONT)
+    scene.running.remove(process)
+
+    assert took < 10.5
+    scene.the_one()
+    until(lambda: scene.is_applied(commit))
+
+
 def test_of_two_controllers_one_waits_for_the_lease(scene):
     """It burns no processor while it waits, and takes over once the other is dead."""
     first = scene.the_one()
@@ -418,7 +457,7 @@ def test_a_dead_git_host_changes_nothing_and_is_waited_for(scene):
 
 
 def test_a_controller_started_without_its_git_host_waits_for_it(scene):
-    scene.end(scene.the_one())
+    scene.retire(scene.the_one())
     scene.git.break_with(GitFault(status=503))
     try:
         process = scene.start()
@@ -450,15 +489,16 @@ def test_a_new_password_is_taken_up_without_a_restart(scene):
 
 def test_probes_and_metrics_answer_while_it_works(scene):
     """Ready is said after the first pass, by a leader whose caches are read."""
-    scene.end(scene.the_one())
+    scene.retire(scene.the_one())
     port = free_ports(1)[0]
     process = scene.start("--listen", f"127.0.0.1:{port}")
     until(lambda: _get(port, "/readyz")[0] == 200)
 
     assert scene.leads(process)
     assert (200, "ok\n") == _get(port, "/healthz")
-    assert 'stoker_replicas{namespace="llm",service="tiny",state="want"} 2.0' in (
-        _get(port, "/metrics")[1]
+    assert (
+        'stoker_replicas{namespace="llm",service="tiny",state="want"} 2.0'
+        in (_get(port, "/metrics")[1])
     )
 
 

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,15 @@ pytestmark = pytest.mark.live
 NODES = 6
 START_REQUESTS = 20
 """A start asks for at least as much before it writes anything."""
-WRITES = {"begin": 10, "install": 24, "update": 40, "shrink": 10, "move": 4, "restart": 1, "remove": 14}
+WRITES = {
+    "begin": 10,
+    "install": 24,
+    "update": 40,
+    "shrink": 10,
+    "move": 4,
+    "restart": 1,
+    "remove": 14,
+}
 
 
 @pytest.fixture
@@ -109,7 +118,8 @@ class Scene:
                     process.kill()
                     self.kills.append(f"{phase.name}: {' '.join(request)}")
                     check_on_the_way(self.world, phase)
-                    until(lambda c=children: all(gone(pid) for pid in c), seconds=10)
+                    for child in children:
+                        until(partial(gone, child), seconds=10)
                     return True
             assert process.returncode is None, process.log.read_text(encoding="utf-8")[-3000:]
             CLOCK.wait(0.005)

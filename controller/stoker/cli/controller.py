@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import FrameType
@@ -39,8 +40,12 @@ _log = get_log("controller")
 
 STUCK_AFTER_SECONDS = 900.0
 """Without a finished pass for that long while one is due, /healthz says so."""
+WRITES_SECONDS = 5.0
+"""How long a stop waits for writes in flight (design section 2)."""
 PUBLISH_SECONDS = 4.0
-"""How long a stop waits for the last status commit (design section 2)."""
+"""How long it then waits for the last status commit."""
+CUT_OFF_SECONDS = 0.5
+"""What is left of ten seconds: a server that hangs must not keep us longer."""
 
 
 def build_work(session: Session, revision: SourceRevision, metrics: Metrics) -> Work:
@@ -153,6 +158,7 @@ class Controller:
         self._settings = settings
         self._session = session
         self._metrics = Metrics()
+        self._loop_ended = threading.Event()
 
     def once(self) -> Finding | None:
         """One pass and one publication; gives why it did not reach its end, None if it did."""
@@ -196,7 +202,7 @@ class Controller:
             interval_seconds=settings.loop.poll_interval_seconds,
         )
         server = self._serve(_Readiness(observer, poller, work.publisher, loop), loop, parts)
-        self._on_signals(loop)
+        self._on_signals(loop, work.publisher)
         _log.info(
             "controller.started",
             version=__version__,
@@ -210,6 +216,7 @@ class Controller:
         try:
             loop.run()
         finally:
+            self._loop_ended.set()
             self._stop(poller, work, observer, loop, server)
 
     def _first_revision(self) -> SourceRevision:
@@ -260,13 +267,27 @@ class Controller:
             metrics=self._metrics.text,
         )
 
-    def _on_signals(self, loop: Loop) -> None:
+    def _on_signals(self, loop: Loop, publisher: Publisher) -> None:
         def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of handlers
             _log.info("controller.stopping", signal=signal.Signals(number).name)
             loop.stop()
+            threading.Thread(target=self._cut_off, args=(publisher,), daemon=True).start()
 
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
+
+    def _cut_off(self, publisher: Publisher) -> None:
+        """End the process where a clean end takes too long: that equals a crash, which is safe.
+
+        A daemon thread; a clean end comes before it.
+        """
+        if not self._loop_ended.wait(WRITES_SECONDS):
+            publisher.flush(PUBLISH_SECONDS)
+        else:
+            self._session.clock.wait(PUBLISH_SECONDS)
+        self._session.clock.wait(CUT_OFF_SECONDS)
+        _log.warning("controller.cut_off", why="a server hangs; the lease runs out by itself")
+        os._exit(1)
 
     def _stop(
         self,

@@ -6,13 +6,14 @@ The loop calls `Work.run` on the reconciler thread; `run --once` and `apply` cal
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stoker.log import get_log
 from stoker.loop.loop import PassRequest, PassVerdict
 from stoker.metrics import Metrics
 from stoker.model.history import History
-from stoker.model.outcome import Result
+from stoker.model.outcome import PassOutcome, Result
 from stoker.reconcile import Parts, Pass, State, reconcile
 from stoker.report import DecisionInputs, MirrorWriter, Publisher, Submission
 
@@ -22,6 +23,12 @@ _log = get_log("pass")
 
 RETRY_SECONDS = 15.0
 """When a unit waits or failed and names no instant of its own, look again then."""
+LOOK_AGAIN_SECONDS = 1.0
+"""After a pass that wrote something: our own writes are folded into the caches, so that no
+watch tells of them, and what they were waited for (traffic off, a freed node) goes on here.
+"""
+_PENDING = frozenset({Result.WAITING, Result.FAILED, Result.UNKNOWN})
+_WRITTEN = frozenset({Result.CREATED, Result.CHANGED, Result.DELETED})
 
 
 @dataclass(slots=True)
@@ -86,26 +93,26 @@ class Work:
     def _verdict(self, done: Pass) -> PassVerdict:
         if done.failure is not None and done.outcome is None:
             return PassVerdict(failed=True)
-        wishes = [w for w in (self._planned_ms(done), self._applied_ms(done)) if w is not None]
-        wake_in = max(0.0, (min(wishes) - done.now_ms) / 1000) if wishes else None
+        wishes = [self._seconds_until(wish) for wish in self._instants(done)]
         if self._mirrors_pending:
-            wake_in = 0.0
-        if self._unfinished(done):
-            wake_in = RETRY_SECONDS if wake_in is None else min(wake_in, RETRY_SECONDS)
-        return PassVerdict(failed=False, wake_in=wake_in)
+            wishes.append(0.0)
+        if done.outcome is not None:
+            results = set(_results(done.outcome))
+            if results & _WRITTEN:
+                wishes.append(LOOK_AGAIN_SECONDS)
+            if results & _PENDING or done.outcome.failure is not None:
+                wishes.append(RETRY_SECONDS)
+        return PassVerdict(failed=False, wake_in=min(wishes, default=None))
 
-    def _planned_ms(self, done: Pass) -> int | None:
-        return done.plan.wake_at_ms if done.plan is not None else None
+    def _instants(self, done: Pass) -> Iterator[int]:
+        """When plan and outcome ask for another look, in milliseconds since the epoch."""
+        if done.plan is not None and done.plan.wake_at_ms is not None:
+            yield done.plan.wake_at_ms
+        if done.outcome is not None and done.outcome.wake_at_ms is not None:
+            yield done.outcome.wake_at_ms
 
-    def _applied_ms(self, done: Pass) -> int | None:
-        return done.outcome.wake_at_ms if done.outcome is not None else None
-
-    def _unfinished(self, done: Pass) -> bool:
-        """Whether something of the pass has to be tried again without any event."""
-        if done.outcome is None:
-            return False
-        pending = {Result.WAITING, Result.FAILED, Result.UNKNOWN}
-        return any(o.result in pending for unit in done.outcome.units for o in unit.objects)
+    def _seconds_until(self, instant_ms: int) -> float:
+        return max(0.0, (instant_ms - self.parts.clock.now_ms()) / 1000)
 
     def _log(self, done: Pass, rendered: int) -> None:
         if done.failure is not None:
@@ -144,3 +151,12 @@ class Work:
         if done.report is not None:
             units = done.report.memory.units.values()
             self.metrics.set_units(Counter((str(u.sync), str(u.health)) for u in units))
+
+
+def _results(outcome: PassOutcome) -> Iterator[Result]:
+    """What came of each object, those that left Git included."""
+    for unit in outcome.units:
+        for item in unit.objects:
+            yield item.result
+    for item in outcome.pruned:
+        yield item.result

@@ -97,6 +97,10 @@ class ControlPlane:
         """One JSON event a line, level Metadata, at ResponseComplete; only with `audit`."""
         return self.folder / "audit.log"
 
+    def pid(self, component: str) -> int:
+        """The process of a running component, for tests that stop and continue it."""
+        return self._children[component].pid
+
     def log(self, component: str) -> Path:
         """What that component printed."""
         return self.folder / "logs" / f"{component}.log"

@@ -149,6 +149,8 @@ def test_interrupted_is_130(tmp_path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        # a test run in the background hands SIGINT down as ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     with process:
         assert process.stderr is not None

@@ -12,7 +12,7 @@ from stoker.cli.world import CLUSTER_UID, World, WorldNode
 from stoker.errors import Finding, SourceLocation
 from stoker.loop.loop import PassAborted, PassRequest, PassVerdict
 from stoker.loop.step import PassKind
-from stoker.loop.work import RETRY_SECONDS, Work
+from stoker.loop.work import LOOK_AGAIN_SECONDS, RETRY_SECONDS, Work
 from stoker.model.refs import SourceRevision
 from stoker.render import Renderer
 from stoker.report import Submission, mirrors_write
@@ -92,6 +92,18 @@ def test_a_unit_that_waits_is_looked_at_again_without_an_event(settled):
     assert not verdict.failed
     assert verdict.wake_in is not None
     assert 0 < verdict.wake_in <= RETRY_SECONDS
+
+
+def test_a_pass_that_wrote_something_is_followed_by_another(settled):
+    """No watch tells of our own writes: a drain would stop at its first step."""
+    world = settled(the_fleet(a_service(replicas=2)))
+    verdict = run(world, fetched(world, "Less", dict(the_fleet(a_service(replicas=1)))))
+    done = work_of(world).last
+
+    assert done is not None
+    assert done.plan is not None
+    assert done.plan.wake_at_ms is None
+    assert PassVerdict(failed=False, wake_in=LOOK_AGAIN_SECONDS) == verdict
 
 
 def test_a_source_without_news_fails_no_pass(settled):

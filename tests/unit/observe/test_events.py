@@ -19,7 +19,7 @@ def told(key, before, after):
 
 
 def entry(*fields, manager="other", **more):
-    owned = {field: {} for field in fields}
+    owned: dict[str, dict] = {field: {} for field in fields}
     return {"manager": manager, "operation": "Update", "fieldsV1": owned, **more}
 
 
