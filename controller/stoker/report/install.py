@@ -151,7 +151,7 @@ def _deployment(settings: InstallSettings, names: InstallNames) -> dict[str, Any
 def _container(settings: InstallSettings, names: InstallNames) -> dict[str, Any]:
     probe = {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10}
     mounts: list[dict[str, Any]] = [
-        {"name": "work", "mountPath": "/work"},
+        {"name": "work", "mountPath": "/var/lib/stoker"},
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - the container's own, an emptyDir
     ]
     if _secret_name(settings, names):
@@ -189,7 +189,7 @@ def _arguments(settings: InstallSettings, names: InstallNames) -> list[str]:
         f"--state-namespace={settings.namespace}",
         f"--poll-interval={settings.poll_interval}",
         f"--listen=0.0.0.0:{PORT}",
-        "--state-folder=/work/state",
+        "--state-folder=/var/lib/stoker/state",
         "--log-format=json",
     ]
     if settings.fleet_id:

@@ -90,8 +90,8 @@ def test_the_pod_is_restricted():
 def test_writable_folders_are_mounted():
     mounts = {m["mountPath"] for m in container()["volumeMounts"]}
 
-    assert {"/work", "/tmp"} <= mounts
-    assert "--state-folder=/work/state" in container()["args"]
+    assert {"/var/lib/stoker", "/tmp"} <= mounts
+    assert "--state-folder=/var/lib/stoker/state" in container()["args"]
 
 
 def test_probes_look_at_health_and_readiness():
