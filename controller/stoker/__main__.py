@@ -12,7 +12,7 @@ from stoker.cli.catalog import root_help
 __all__ = ["main"]
 
 
-COLLECT_EVERY = (20_000, 10, 10)
+COLLECT_EVERY = (50_000, 10, 10)
 """Python's 700 is for small heaps: imports, lists and passes make hundreds of thousands of
 objects that stay and hold no cycles, and were scanned for a sixth of all CPU time."""
 

@@ -25,6 +25,8 @@ from stoker.sim.controlplane import ControlPlane
 from stories.crash.foreign import plant
 from stories.crash.life import AT_ONCE
 from stories.crash.oracle import (
+    BRANCH,
+    NOTES,
     before,
     check_objects,
     check_on_the_way,
@@ -197,6 +199,7 @@ def live(scene: Scene, kills: dict[str, int]) -> None:
     for phase in cycle(0):
         scene.go_through(phase, kills[phase.name])
     assert sum(kills.values()) == len(scene.kills)
+    assert "mine" == git(scene.world, "show", f"{BRANCH}:{NOTES}")
 
 
 @pytest.mark.timeout(600)

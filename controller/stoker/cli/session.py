@@ -162,15 +162,20 @@ class Session:
         return source(self.repo, self.target.fleet_path, self.memo, revision=revision)
 
     def renderer(self) -> Renderer:
-        """Render children, ended with the session unless they are shared."""
+        """Render children, ended with the session unless they are shared.
+
+        The first one starts while the cluster is being read.
+        """
         if self.shared_renderer is not None:
             return self.shared_renderer
-        return self._stack.enter_context(
-            Renderer(self.render_workers, clock=self.clock, require_jail=self.require_jail)
-        )
+        own = Renderer(self.render_workers, clock=self.clock, require_jail=self.require_jail)
+        self._stack.enter_context(own)
+        own.warm_up()
+        return own
 
     def parts(self, desired: Desired, ref: str = "") -> Parts:
         """Everything a pass works with, for this fleet on this cluster."""
+        renderer = self.renderer()
         cluster = self.connected()
         server = cluster.server()
         fleet_id = self.target.fleet_id or fleet_id_of(server.cluster_uid, desired.fleet.name)
@@ -184,7 +189,7 @@ class Session:
                 fleet_id=fleet_id,
                 load_probe=self.load_probe or probe_load,
             ),
-            renderer=self.renderer(),
+            renderer=renderer,
             store=InventoryStore(cluster, fleet_id, namespace=self.target.namespace),
             history=HistoryStore(cluster, fleet_id, namespace=self.target.namespace),
             identity=Identity(

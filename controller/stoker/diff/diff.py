@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stoker.diff.dryrun import DryRun, refusal_of, verified
+from stoker.diff.dryrun import UNVERIFIED, DryRun, refusal_of, verified
 from stoker.diff.ground import Ground, ground_of
 from stoker.diff.memo import DiffMemo
 from stoker.diff.pair import pair, replaced_by
@@ -104,7 +104,11 @@ def _change(
     match here.action:
         case Action.CREATE:
             change = _create(manifest, here.note, ground, replaces)
-            return verified(change, None, dry_run, force=False) if ground.verify else change
+            if not ground.verify:
+                return change
+            if here.early:  # the server answers after 50 ms of waiting, and knows no more
+                return replace(change, note=UNVERIFIED)
+            return verified(change, None, dry_run, force=False)
         case Action.CHANGE if here.live is not None:
             scaler = ground.live.scaler(manifest.ref)
             owner = ground.units.get(unit)

@@ -24,7 +24,9 @@ from stoker.objects.masks import masked_refusal
 from stoker.objects.owned import our_fields, owned, schema_of
 from stoker.objects.ssa_merge import same_value
 
-__all__ = ["DryRun", "Settled", "refusal_of", "verified"]
+__all__ = ["UNVERIFIED", "DryRun", "Settled", "refusal_of", "verified"]
+
+UNVERIFIED = "not verified: its namespace or kind comes first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ def verified(change: Change, live: LiveObject | None, dry_run: DryRun, *, force:
         if refusal is None:
             return change
         if refusal.code in {"not-found", "kind-not-found"}:
-            return replace(change, note="not verified: its namespace or kind comes first")
+            return replace(change, note=UNVERIFIED)
         return _refused(change, refusal)
     settled = dry_run.settle(change.payload, live, force=force)
     if settled.refusal is not None:

@@ -26,12 +26,14 @@ class Pair:
 
     `action` is CREATE, CHANGE (compare with `live`, which is ours), WAIT or ERROR; the
     last two say why in `code` and `note`. An ERROR with `live` is somebody else's object.
+    `early` is a CREATE whose namespace or kind this same pass has to bring first.
     """
 
     action: Action
     live: LiveObject | None = None
     code: str = ""
     note: str = ""
+    early: bool = False
 
 
 def pair(manifest: Manifest, unit: UnitRef, ground: Ground) -> Pair:
@@ -69,7 +71,7 @@ def _namespace(ref: ObjectRef, ground: Ground) -> Pair | None:
         return Pair(Action.WAIT, None, "namespace-terminating", note)
     if not phase:
         if ref.namespace in ground.coming_namespaces:
-            return Pair(Action.CREATE)
+            return Pair(Action.CREATE, early=True)
         note = f"namespace {ref.namespace} does not exist"
         return Pair(Action.WAIT, None, "namespace-not-found", note)
     return None
@@ -83,7 +85,7 @@ def _kind(ref: ObjectRef, ground: Ground) -> Pair | None:
         note = f"whether the cluster serves {ref.kind} could not be read"
         return Pair(Action.WAIT, None, "live-state-unknown", note)
     if (ref.group, ref.kind) in ground.coming_kinds:
-        return Pair(Action.CREATE)
+        return Pair(Action.CREATE, early=True)
     note = f"the cluster does not serve {ref.api_version} {ref.kind}"
     return Pair(Action.WAIT, None, "kind-not-found", note)
 

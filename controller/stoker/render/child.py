@@ -22,12 +22,16 @@ from stoker.render import frames
 
 __all__ = ["Child", "start_child"]
 
-_BOOT = (
-    "import sys\n"
-    "sys.path[:0] = [p for p in sys.argv[2:] if p not in sys.path]\n"
-    "from stoker.render.worker import main\n"
-    "main()\n"
-)
+_BOOT = """
+import sys
+sys.path[:0] = [p for p in sys.argv[2:] if p not in sys.path]
+import types, stoker
+package = sys.modules["stoker.render"] = types.ModuleType("stoker.render")
+package.__path__ = [stoker.__path__[0] + "/render"]
+from stoker.render.worker import main
+main()
+"""
+"""The package stays empty: it would import every stage, which is most of a child's start."""
 _NEEDED_PACKAGES = ("stoker", "jinja2", "markupsafe", "yaml")
 _WRITE_BYTES = 64 * 1024
 _READ_BYTES = 1024 * 1024

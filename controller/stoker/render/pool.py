@@ -95,6 +95,11 @@ class Pool:
         self.jail: dict[str, str] = {}
         """Parts of the jail of the newest child: `on` or a reason. Empty before the first."""
 
+    def warm_up(self) -> None:
+        """Start one child now, so that the first job finds it ready; waits for nothing."""
+        if not self._children:
+            self._start()
+
     def run(
         self, jobs: Sequence[Job], checkpoint: Callable[[], None] | None = None
     ) -> tuple[JobResult, ...]:
@@ -125,11 +130,14 @@ class Pool:
         busy = sum(1 for child in self._children if child.jobs)
         wanted = min(self._size, busy - (-len(run.queue) // _BATCH_ITEMS))
         while len(self._children) < wanted:
-            deadline = self._clock.monotonic() + self._limits.start_seconds
-            self._children.append(start_child(self._settings(), deadline))
+            self._start()
         for child in self._children:
             if child.started and not child.jobs and run.queue:
                 self._send(child, run)
+
+    def _start(self) -> None:
+        deadline = self._clock.monotonic() + self._limits.start_seconds
+        self._children.append(start_child(self._settings(), deadline))
 
     def _settings(self) -> dict[str, int]:
         return {

@@ -57,7 +57,9 @@ class _Branch:
 class Publisher:
     """Publishes until stopped. `turn` is what its thread does, callable from tests.
 
-    `count` is told `pushed`, `failed` or `bug` once each, for metrics.
+    `count` is told `pushed`, `failed` or `bug` once each, for metrics. `on_change` is called on
+    the publisher's thread when the branch begins or ceases to take our commits: only another
+    pass can show that in the cluster.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Publisher:
         self._repo = repo
         self._clock = clock
         self._count = count
+        self.on_change: Callable[[], None] = lambda: None
         self._fleet_id = fleet_id
         self._records = RecordPublisher(repo, clock, version=version, fleet_id=fleet_id)
         self._news = threading.Condition()
@@ -297,7 +300,7 @@ class Publisher:
                 newer=not newest,
                 committed_at=self._clock.monotonic(),
             )
-            self._written = StatusWritten(submission.branch, commit, self._clock.now_ms())
+        self._note(StatusWritten(submission.branch, commit, self._clock.now_ms()))
 
     def _failed(self, code: str, message: str, branch: str = "") -> None:
         wait = self._back_off.failed()
@@ -313,9 +316,17 @@ class Publisher:
                 state.committed_at,
                 retry_at=self._clock.monotonic() + wait,
             )
-            self._written = StatusWritten(
+        self._note(
+            StatusWritten(
                 branch or written.branch, written.commit, written.pushed_at_ms, code, message
             )
+        )
+
+    def _note(self, written: StatusWritten) -> None:
+        with self._news:
+            before, self._written = self._written, written
+        if (before.code, bool(before.commit)) != (written.code, bool(written.commit)):
+            self.on_change()
 
 
 def _with_decision(

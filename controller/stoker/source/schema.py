@@ -54,6 +54,7 @@ class Strict(BaseModel):
         alias_generator=to_camel,
         use_attribute_docstrings=True,
         hide_input_in_errors=True,
+        defer_build=True,  # a command checks files of two or three kinds, not of all
     )
 
 

@@ -28,6 +28,7 @@ from unit.diff.diff_builders import (
     external,
     gizmo,
     marked,
+    namespace,
     placement,
     rendered,
     secret,
@@ -502,6 +503,26 @@ def test_what_cannot_be_verified_yet_says_so():
 
     assert change.action is Action.CREATE
     assert "not verified" in change.note
+
+
+def test_what_this_pass_itself_brings_is_not_asked_about():
+    """A missing namespace makes the API server wait 50 ms an object before it says so."""
+    cluster = DryRuns(answer={})
+    changes = diff(
+        desired(unit_of(A)),
+        (rendered(A, namespace(), deployment()),),
+        FakeLive(phases={"llm": ""}),
+        EMPTY,
+        cast("Any", cluster),
+        FLEET_ID,
+        DiffMemo(),
+        verify=True,
+    )
+
+    made = changes.units[0].changes
+    assert [Action.CREATE, Action.CREATE] == [change.action for change in made]
+    assert ["", True] == [made[0].note, "not verified" in made[1].note]
+    assert ["Namespace"] == [asked["kind"] for asked, _ in cluster.asked]
 
 
 def test_verify_believes_the_server_that_nothing_changes():

@@ -168,3 +168,19 @@ def test_children_that_cannot_start_stop_rendering_with_a_reason():
 
     assert "render-unavailable" == caught.value.code
     assert not pool._children
+
+
+def test_a_child_that_was_started_ahead_takes_the_first_job():
+    """Its start overlaps with reading the cluster; nobody waits for it before there is work."""
+    pool = Pool(2, SystemClock(), LIMITS)
+    try:
+        pool.warm_up()
+        pool.warm_up()
+        ahead = [child.process.pid for child in pool._children]
+        (result,) = pool.run([job("a: 1\n")])
+
+        assert 1 == len(ahead)
+        assert ahead == [child.process.pid for child in pool._children]
+        assert {"a": 1} == result.documents[0][2]
+    finally:
+        pool.close()

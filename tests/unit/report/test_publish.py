@@ -151,6 +151,27 @@ def test_what_another_controller_wrote_meanwhile_is_not_taken_for_ours():
     assert mine[unit] == world.forge.refs[BRANCH][unit]
 
 
+def test_only_a_branch_that_begins_or_ceases_to_take_commits_wakes_a_pass():
+    """The condition StatusWritten is shown by the next pass; a commit alone changes none."""
+    world = World()
+    woken: list[int] = []
+    world.publisher.on_change = lambda: woken.append(world.clock.now_ms())
+    world.look()
+    world.wait(0)
+    assert 1 == len(woken)
+    world.look(**fewer(1))
+    world.wait(120)
+    assert 1 == len(woken)
+    world.forge.trouble[BRANCH] = Unreachable("gone", code="repository-unreachable")
+    world.look()
+    world.wait(120)
+    assert 2 == len(woken)
+    world.forge.trouble.clear()
+    world.wait(600)
+
+    assert 3 == len(woken)
+
+
 def test_a_restart_of_an_idle_fleet_commits_nothing():
     world = World()
     world.look()
