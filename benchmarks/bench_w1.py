@@ -47,6 +47,8 @@ AGENT = "stoker/"
 POLL_SECONDS = 5
 POLL_JITTER = 0.1
 IDLE_SECONDS = 60
+QUIET_SECONDS = 20
+"""An autoscaler that looked before its Deployment was there looks again after 15 s."""
 NAMESPACE = "w1"
 
 
@@ -90,25 +92,35 @@ class Rig:
         self.bare = git.create_repo("w1")
         self.log = folder / "controller.log"
 
-    def status_revision(self) -> str:
-        """lastAppliedRevision on the status branch, or empty."""
+    def status(self) -> dict[str, Any]:
+        """status.yaml as it stands on the status branch, empty before the first push."""
         done = subprocess.run(
             ["git", "-C", str(self.bare), "show", "stoker-status/w1:status.yaml"],
             capture_output=True,
             text=True,
             check=False,
         )
-        return str((yaml.safe_load(done.stdout) or {}).get("lastAppliedRevision", ""))
+        return yaml.safe_load(done.stdout) or {}
 
-    def wait_for_status(self, commit: str, process: subprocess.Popen[bytes]) -> None:
-        """Return when the status branch says that the commit is applied."""
+    def rest(self, commit: str, process: subprocess.Popen[bytes]) -> None:
+        """Return when the branch says that all of the commit is applied and healthy, and the
+        controller has had nothing to say since: neither a pass nor a push.
+        """
+        lines, quiet_since = -1, time.monotonic()
 
-        def told() -> bool:
+        def rested() -> bool:
+            nonlocal lines, quiet_since
             if process.poll() is not None:
                 raise RuntimeError(f"the controller ended: {self.log.read_text()[-2000:]}")
-            return commit in self.status_revision()
+            if (size := self.log.stat().st_size) != lines:
+                lines, quiet_since = size, time.monotonic()
+            if time.monotonic() < quiet_since + QUIET_SECONDS:
+                return False
+            status = self.status()
+            told = commit in str(status.get("lastAppliedRevision"))
+            return told and status["summary"]["healthy"] == UNITS
 
-        wait_until("status of the commit", told, seconds=900, every=0.5)
+        wait_until("the controller is at rest", rested, seconds=900, every=0.5)
 
     def controller(self, *extra: str, state: str) -> subprocess.Popen[bytes]:
         """Start a controller with a folder of its own for mirror and caches."""
@@ -206,8 +218,7 @@ def install(rig: Rig, base: float) -> list[dict[str, Any]]:
         meter = Meter(process.pid)
         watched.wait("install", 900)
         taken = time.monotonic() - started
-        rig.wait_for_status(commit, process)
-        meter.settle(seconds=300)
+        rig.rest(commit, process)
         cost, requests = meter.read(), _requests(mark)
         print(f"install: {taken:.1f} s, {requests}, {cost}", file=sys.stderr)
         return [
@@ -253,8 +264,7 @@ def one_unit(rig: Rig, meter: Meter, process: subprocess.Popen[bytes]) -> list[d
     mark, read = AuditMark.now(rig.plane.audit_log), rig.log.stat().st_size
     meter.start()
     commit = w1.commit(rig.work, "one unit", remote=rig.bare)
-    rig.wait_for_status(commit, process)
-    meter.settle(seconds=120)
+    rig.rest(commit, process)
     cost, requests = meter.read(), _requests(mark)
     rendered = sum(int(event["rendered"]) for event in rig.passes(read))
     print(f"one unit: {requests}, {cost}", file=sys.stderr)

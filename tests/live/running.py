@@ -29,13 +29,16 @@ def until(check: Callable[[], object], *, seconds: float = PATIENCE, every: floa
 
 
 class Running:
-    """One controller process; its log stands in `log`. Killed for certain by `kill`."""
+    """One controller process; its log stands in `log`. Killed for certain by `kill`.
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    `state` is where its Git mirror lies: an empty folder, or what a dead one has left.
+    """
+
+    def __init__(self, folder: Path, *arguments: str, state: Path | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / "controller.log"
         command = [sys.executable, "-m", "stoker", "run", "--log-format", "json", *arguments]
-        command += ["--state-folder", str(folder / "state")]
+        command += ["--state-folder", str(state or folder / "state")]
         environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
         with self.log.open("wb") as log:
             self._child = subprocess.Popen(

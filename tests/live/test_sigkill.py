@@ -97,14 +97,19 @@ class Scene:
         self.world.close()
 
     def start(self) -> Running:
-        """A process that remembers nothing; its predecessor is dead."""
+        """A process that remembers nothing; its predecessor is dead.
+
+        Every other one finds the Git mirror that dead ones have left, as in a restarted pod.
+        """
         list(self.audit.news())
+        number = next(self._numbers)
         self._process = Running(
-            self._folder / f"run-{next(self._numbers)}",
+            self._folder / f"run-{number}",
             *("--repo", str(self.world.bare), "--allow-file"),
             *("--fleet", "clusters/local/fleet.yaml", "--poll-interval", "1s", "--listen", ""),
             *("--kubeconfig", str(self._plane.kubeconfig_path), "--no-lease"),
             *("--render-workers", "1"),
+            state=self._folder / "left-behind" if number % 2 else None,
         )
         return self._process
 

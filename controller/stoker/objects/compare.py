@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 _ABSENT: Any = object()
+_PLAIN = frozenset({str, int, bool})
+"""Equal values of these types are the same whatever the schema says: most fields, most days."""
 _IDENTITY = frozenset({"name", "namespace", "uid", "resourceVersion", "managedFields"})
 
 
@@ -96,6 +98,8 @@ class _Walk:
 
     def value(self, sent: Any, live: Any, kind: FieldType, at: tuple[str, ...]) -> Tree | None:
         """None when a write would leave the value as it is."""
+        if type(sent) in _PLAIN and type(sent) is type(live) and sent == live:
+            return None
         resolved = kind.resolved(sent)
         granular = resolved.shape in {MAP, LIST} and not resolved.atomic
         if granular and sent is not None and live is not _ABSENT and live is not None:

@@ -98,8 +98,7 @@ class Publisher:
     # -------------------------------------------------- called by the reconciler
     def read_previous(self, branch: str) -> PreviousStatus:
         """What the branch says now, once at the start; raises the error tree."""
-        files = self._read_branch(branch)
-        previous = previous_from_files(files)
+        previous = self._read_branch(branch)
         with self._news:
             self._state = PublishState(
                 published=previous.substance,
@@ -254,14 +253,14 @@ class Publisher:
                 self._dumper.forget(path)
         return files
 
-    def _read_branch(self, branch: str) -> dict[str, bytes]:
+    def _read_branch(self, branch: str) -> PreviousStatus:
         """Read the branch; of files below units/, only those that are a unit's are ours."""
         files = self._repo.read_branch(f"refs/heads/{branch}")
         self._forgotten = False
         previous = previous_from_files(files)
         ours = {STATUS_PATH} | {document.path for document in previous.documents.values()}
         self._branch = _Branch(branch, {path: files[path] for path in sorted(ours & set(files))})
-        return files
+        return previous
 
     def _committed_at(self, previous: PreviousStatus) -> float | None:
         """The instant of the last commit on the monotonic clock, by the status' own word."""

@@ -34,9 +34,7 @@ class Eventful:
         world = self.world
         world.advance(1, passes=False)
         if world.work is None:
-            world.one_pass()
-            assert world.work is not None
-            world.work.publisher.on_change = self._wake
+            self._begin()
             return
         work, now_ms = world.work, world.clock.now_ms()
         revision = work.parts.repo.fetch()
@@ -47,6 +45,11 @@ class Eventful:
             wish = verdict.wake_in
             self.wake_at_ms = None if wish is None else now_ms + round(wish * 1000)
         work.publisher.turn()
+
+    def _begin(self) -> None:
+        self.world.one_pass()
+        assert self.world.work is not None
+        self.world.work.publisher.on_change = self._wake
 
     def _wake(self) -> None:
         self.wake_at_ms = 0
