@@ -1,4 +1,4 @@
-"""`make bench`: run the sections, print a table, write benchmarks/results.json."""
+"""`make bench`: run the sections, print a table, write results.json and docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="name of one module: decide, cli, w1")
     options = parser.parse_args()
     from measure import machine
+    from page import PAGE, page_with
 
     at_start = machine()
     rows: list[dict[str, Any]] = []
@@ -50,6 +51,7 @@ def main() -> int:
             "rows": rows,
         }
         (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        PAGE.write_text(page_with(PAGE.read_text("utf-8"), results), encoding="utf-8")
     return 0 if all(found["holds"] for found in rows) else 1
 
 

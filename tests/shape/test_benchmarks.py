@@ -6,6 +6,7 @@ import json
 import subprocess
 
 import measure
+import page
 import w1
 
 AGENT = "stoker/"
@@ -102,6 +103,14 @@ def test_a_watch_is_one_request_and_other_clients_are_none(tmp_path):
     )
 
     assert {"watch": 1} == found.verbs
+
+
+def test_the_page_shows_the_results_that_are_kept():
+    """Figures in the docs are those of the last whole run, or nobody can check them."""
+    results = json.loads((page.PAGE.parents[1] / "benchmarks" / "results.json").read_text("utf-8"))
+    text = page.PAGE.read_text("utf-8")
+
+    assert page.page_with(text, results) == text
 
 
 def test_a_measure_without_a_bar_holds_and_one_above_it_does_not():

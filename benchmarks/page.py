@@ -1,0 +1,68 @@
+"""The tables of docs/benchmarks.md, written anew by each whole run of `make bench`.
+
+Flux's figures were measured on 2026-11-29 on the same kind of machine with the same units
+(two cores, Kubernetes 1.37.2): kustomize-controller and source-controller together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+__all__ = ["MARKS", "PAGE", "page_with", "tables"]
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+MARKS = ("<!-- written by make bench -->", "<!-- end -->")
+
+_FLUX = (
+    ("install: requests", "W1 install, 1000 units: requests", "34,000"),
+    ("install: controller CPU s", "W1 install: controller CPU", "239"),
+    ("install: wall, times the floor", "W1 install: wall, times the floor", "14.1"),
+    ("install: peak memory, MiB", "W1 install: peak memory of the controller", "205 + 102"),
+    ("no-op: requests", "W1 no-op, fresh process: requests", "28,008"),
+    ("no-op: writes", "W1 no-op, fresh process: writes", "13,000"),
+    ("no-op: controller CPU s", "W1 no-op, fresh process: CPU", "244"),
+    ("one unit of 1,000: units rendered", "W1 one unit: units rendered", "1,000"),
+    ("one unit: requests", "W1 one unit: requests but the lease", "28,008"),
+    ("one unit: controller CPU s", "W1 one unit: controller CPU", "243"),
+    ("idle 60 s: controller CPU s", "W1 idle 60 s: controller CPU", "0.2"),
+)
+"""Words of the table, our measure, and what Flux came to."""
+
+
+def tables(results: dict[str, Any]) -> str:
+    """All results with their bars, and those that Flux was measured for beside its figures."""
+    machine = results["machine"]
+    where = (
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mib']} MiB, "
+        f"Linux {machine['kernel']}, Python {machine['python']}; load average "
+        f"{machine['load_average'][0]:g} at the start, "
+        f"{machine['load_average_at_end'][0]:g} at the end. `{results['command']}`"
+    )
+    lines = [
+        where,
+        "",
+        "| measure | value | bar | |",
+        "|---|---:|---:|---|",
+    ]
+    for row in results["rows"]:
+        bar = "" if row["bar"] is None else f"{row['bar']:,g}"
+        mark = "" if row["bar"] is None else "holds" if row["holds"] else "**missed**"
+        lines.append(
+            f"| {row['measure']}, {row['unit']} | {_figure(row['value'])} | {bar} | {mark} |"
+        )
+    values = {row["measure"]: row["value"] for row in results["rows"]}
+    lines += ["", "| W1, 1,000 units | Stoker | Flux |", "|---|---:|---:|"]
+    lines += [f"| {words} | {_figure(values[ours])} | {flux} |" for words, ours, flux in _FLUX]
+    return "\n".join(lines)
+
+
+def page_with(text: str, results: dict[str, Any]) -> str:
+    """The page with these results between its marks."""
+    head, _, rest = text.partition(MARKS[0])
+    _, _, tail = rest.partition(MARKS[1])
+    return f"{head}{MARKS[0]}\n{tables(results)}\n{MARKS[1]}{tail}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:g}"
