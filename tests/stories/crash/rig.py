@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from stoker.cli.world import World
@@ -54,7 +55,9 @@ class Crashes:
     The first point counts from `arm`, each further one from the death before it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, branch: Path) -> None:
+        self.branch = branch
+        """The file in which the bare repository keeps the tip of main."""
         self.calls: list[Call] = []
         """Since the last `arm`."""
         self.deaths: list[str] = []
@@ -77,7 +80,7 @@ class Crashes:
 
     def repo(self, inner: Any) -> Any:
         """The repository as that process sees it."""
-        return _Git(inner, self, self._process)
+        return _Git(inner, self, self._process, self.branch)
 
     def of(self, process: int, call: Call, act: Callable[[], Any]) -> Any:
         """Carry out one call of a process, or let it die."""
@@ -128,13 +131,24 @@ class _Wire:
 
 
 class _Git:
-    """A Repo; what is no port call goes to the real one."""
+    """A Repo; what is no port call goes to the real one.
 
-    def __init__(self, inner: Any, crashes: Crashes, process: int) -> None:
+    A poll that finds the branch where it was is answered without starting git: there are
+    thousands of them, and what git says then is known.
+    """
+
+    def __init__(self, inner: Any, crashes: Crashes, process: int, head: Path) -> None:
         self._inner, self._crashes, self._process = inner, crashes, process
+        self._head, self._polled = head, ("", None)
+
+    def _fetch(self) -> Any:
+        tip = self._head.read_text(encoding="ascii")
+        if tip != self._polled[0]:
+            self._polled = (tip, self._inner.fetch())
+        return self._polled[1]
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
+        found = self._fetch if name == "fetch" else getattr(self._inner, name)
         if name not in _REPO_CALLS:
             return found
 

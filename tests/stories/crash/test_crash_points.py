@@ -26,7 +26,15 @@ CALLS = {
     "remove": 140,
 }
 """Port calls of each phase until everything stands, when nobody dies."""
-DEATHS = {"begin": 4, "install": 4, "update": 8, "shrink": 4, "move": 3, "restart": 3, "remove": 4}
+DEATHS = {
+    "begin": 5,
+    "install": 6,
+    "update": 10,
+    "shrink": 5,
+    "move": 4,
+    "restart": 4,
+    "remove": 5,
+}
 """How often the controller dies in a phase; more where it takes longer."""
 SPARE, FULL = 6, 5
 """Nodes: five are just enough, six leave one GPU for a surge."""
@@ -55,21 +63,14 @@ def live(life: Life, turns: range, of: int, deaths: dict[str, int]) -> None:
     assert f"turn {turns[-1]}" == git(life.world, "show", f"{BRANCH}:{NOTES}")
 
 
-def test_an_undisturbed_fleet_takes_as_many_calls_as_the_points_are_spread_over(new_life):
-    life = new_life(SPARE)
-    taken = {phase.name: life.go_through(phase) for phase in (beginning(), *cycle(0))}
-
-    assert {} == {name: n for name, n in taken.items() if not CALLS[name] <= n <= 3 * CALLS[name]}
-
-
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("start", range(4))
+@pytest.mark.parametrize("start", range(3))
 def test_a_fleet_comes_out_right_wherever_its_controller_dies(new_life, start):
-    """Four lives of 50 points and more; every promise is checked after each phase."""
+    """Three lives of 67 points and more; every promise is checked after each phase."""
     life = new_life((SPARE, FULL)[start % 2])
-    live(life, range(start, 8, 4), 8, DEATHS)
+    live(life, range(start, 6, 3), 6, DEATHS)
 
-    assert life.points >= 50
+    assert life.points >= 67
 
 
 @pytest.mark.full
