@@ -163,10 +163,14 @@ class AuditMark:
 
 @dataclass(frozen=True)
 class Requests:
-    """Requests of one client by verb; those on its lease stand apart, for they follow the clock."""
+    """Requests of one client by verb; those on its lease stand apart, for they follow the clock.
+
+    `mirrors` are those of `verbs` that went to our own kinds, which only show what stands.
+    """
 
     verbs: Counter[str]
     lease: Counter[str]
+    mirrors: Counter[str] = field(default_factory=Counter)
 
     @property
     def total(self) -> int:
@@ -190,6 +194,7 @@ def count_requests(mark: AuditMark, agent: str) -> Requests:
     """
     verbs: Counter[str] = Counter()
     lease: Counter[str] = Counter()
+    mirrors: Counter[str] = Counter()
     seen: set[str] = set()
     with mark.path.open("rb") as log:
         log.seek(mark.offset)
@@ -204,9 +209,11 @@ def count_requests(mark: AuditMark, agent: str) -> Requests:
             if event["auditID"] in seen:
                 continue
             seen.add(event["auditID"])
-            resource = (event.get("objectRef") or {}).get("resource", "")
-            (lease if resource == "leases" else verbs)[_verb(event)] += 1
-    return Requests(verbs, lease)
+            asked = event.get("objectRef") or {}
+            (lease if asked.get("resource") == "leases" else verbs)[_verb(event)] += 1
+            if asked.get("apiGroup") == "stoker.dev":
+                mirrors[_verb(event)] += 1
+    return Requests(verbs, lease, mirrors)
 
 
 def _verb(event: dict[str, Any]) -> str:

@@ -42,6 +42,8 @@ class _Stored:
     maps: dict[str, dict[str, Any]] = field(default_factory=dict)
     read_as: Inventory | None = None
     """What the maps say, once parsed; None again from the first write on."""
+    settled: bool = False
+    """Whether the maps are exactly what a write of the current inventory would make."""
 
     def shard_names(self) -> tuple[str, ...]:
         """Shards that the parent names, in its order."""
@@ -111,6 +113,9 @@ class InventoryStore:
         nothing of ours may be applied. Raises Stalled when the namespace is absent.
         """
         stored = self._load()
+        if stored.settled and inventory is self._current:
+            return
+        stored.settled = False
         try:
             self._write(stored, inventory)
         except (Conflict, AlreadyExists) as error:
@@ -130,7 +135,8 @@ class InventoryStore:
         except StokerError:
             self.forget()  # whether the write happened is not known
             raise
-        self._current = replace(inventory, rebuilt=False)
+        self._current = replace(inventory, rebuilt=False) if inventory.rebuilt else inventory
+        stored.settled = True
 
     # ------------------------------------------------------------------ reading
 

@@ -49,7 +49,7 @@ def check(
     for item in sets:
         unit = units[item.unit]
         before = known.get(item.unit)
-        if before is not None and before[0] is unit and before[1] is item:
+        if before is not None and before[0] == unit and before[1] is item:
             own = before[2]
         else:
             own = _own_findings(unit, item)

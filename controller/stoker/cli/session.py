@@ -131,9 +131,11 @@ class Session:
     load_probe: Callable[[str], int | None] | None = None
     memo: SourceMemo = field(default_factory=SourceMemo)
     _stack: ExitStack = field(default_factory=ExitStack)
+    _own_renderer: Renderer | None = None
 
     def __enter__(self) -> Self:
         self._stack.callback(self.repo.close)
+        self.renderer()  # its first child starts while files and cluster are being read
         return self
 
     def __exit__(
@@ -162,20 +164,17 @@ class Session:
         return source(self.repo, self.target.fleet_path, self.memo, revision=revision)
 
     def renderer(self) -> Renderer:
-        """Render children, ended with the session unless they are shared.
-
-        The first one starts while the cluster is being read.
-        """
+        """Render children, ended with the session unless they are shared."""
         if self.shared_renderer is not None:
             return self.shared_renderer
-        own = Renderer(self.render_workers, clock=self.clock, require_jail=self.require_jail)
-        self._stack.enter_context(own)
-        own.warm_up()
-        return own
+        if self._own_renderer is None:
+            own = Renderer(self.render_workers, clock=self.clock, require_jail=self.require_jail)
+            self._own_renderer = self._stack.enter_context(own)
+            own.warm_up()
+        return self._own_renderer
 
     def parts(self, desired: Desired, ref: str = "") -> Parts:
         """Everything a pass works with, for this fleet on this cluster."""
-        renderer = self.renderer()
         cluster = self.connected()
         server = cluster.server()
         fleet_id = self.target.fleet_id or fleet_id_of(server.cluster_uid, desired.fleet.name)
@@ -189,7 +188,7 @@ class Session:
                 fleet_id=fleet_id,
                 load_probe=self.load_probe or probe_load,
             ),
-            renderer=renderer,
+            renderer=self.renderer(),
             store=InventoryStore(cluster, fleet_id, namespace=self.target.namespace),
             history=HistoryStore(cluster, fleet_id, namespace=self.target.namespace),
             identity=Identity(

@@ -52,9 +52,9 @@ class Ground:
         """The unit of this fleet that a live object's owner mark names, with the object."""
         return unit_of_mark(live.owner, self.fleet_id, live.ref)
 
-    def is_ours(self, live: LiveObject) -> bool:
-        """Whether the mark, or the inventory by UID, proves that this fleet made it."""
-        return self.marked_unit(live) is not None or any(
+    def is_listed(self, live: LiveObject) -> bool:
+        """Whether the inventory proves by its UID that this fleet made it."""
+        return any(
             self.inventory.objects(unit).get(live.ref) == live.uid
             for unit in self.listed.get(live.ref, ())
         )

@@ -33,7 +33,7 @@ class DiffMemo:
         known = self.verdicts.get(ref)
         if known is None or known[0] != key:
             return None
-        return replace(known[1], manifest=manifest)
+        return known[1] if known[1].manifest is manifest else replace(known[1], manifest=manifest)
 
     def keep(self, ref: ObjectRef, key: Hashable, change: Change) -> None:
         """Remember a verdict."""

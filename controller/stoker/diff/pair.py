@@ -50,11 +50,11 @@ def pair(manifest: Manifest, unit: UnitRef, ground: Ground) -> Pair:
     live = ground.live.get(ref)
     if live is None:
         return Pair(Action.CREATE, note=_absent_note(ref, unit, ground))
-    if not ground.is_ours(live):
+    holder = ground.marked_unit(live)
+    if holder is None and not ground.is_listed(live):
         return Pair(Action.ERROR, live, AdoptionRequired.code)
     if live.is_leaving:
         return Pair(Action.WAIT, live, "deletion-pending", _deleting(live))
-    holder = ground.marked_unit(live)
     other = holder is not None and holder != unit
     claimed = ground.still_claims(holder, ref) if other and holder is not None else ""
     if claimed:

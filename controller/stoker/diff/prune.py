@@ -47,7 +47,7 @@ def prune(ground: Ground) -> Pruned:
     proven: list[tuple[UnitRef, ObjectRef, str]] = []
     judged: dict[UnitRef, list[Change]] = {}
     for unit in ground.inventory.units:
-        for ref, uid in sorted(ground.inventory.objects(unit).items()):
+        for ref, uid in _unclaimed(unit, ground):
             change = _judge(unit, ref, uid, ground, consent)
             if change is None:
                 forgotten.append((unit, ref))
@@ -75,13 +75,17 @@ def prune(ground: Ground) -> Pruned:
 _STAYS = Action.UNCHANGED
 
 
+def _unclaimed(unit: UnitRef, ground: Ground) -> list[tuple[ObjectRef, str]]:
+    """What the inventory lists for the unit and the unit does not render, sorted: mostly nothing."""
+    listed = ground.inventory.objects(unit).items()
+    return sorted(item for item in listed if unit not in ground.claims.get(item[0], ()))
+
+
 def _judge(
     unit: UnitRef, ref: ObjectRef, uid: str, ground: Ground, consent: Consent
 ) -> Change | None:
     """None to forget the entry, UNCHANGED to leave it be without a word."""
     claims = ground.claims.get(ref, ())
-    if unit in claims:
-        return Change(ref, _STAYS)
     if ground.was_not_rendered(unit) or ref in ground.kept(unit):
         return Change(ref, _STAYS)
     if not ground.live.known(ref):

@@ -77,7 +77,9 @@ def judge(
     key = (manifest.digest, manifest.frozen_template, *facts)
     known = dry_run.memo.verdict(manifest.ref, key, manifest) if live.resource_version else None
     if known is not None:
-        return replace(known, live_resource_version=live.resource_version)
+        if known.live_resource_version != live.resource_version:
+            known = replace(known, live_resource_version=live.resource_version)
+        return known
     if not _is_whole(live, payload):
         try:
             body = dry_run.cluster.get(manifest.ref)

@@ -63,8 +63,11 @@ class Inventory:
 
         With the UID comes the API version under which the object was last sent.
         """
+        added = tuple(additions)
+        if not added:
+            return self
         entries = {unit: dict(objects) for unit, objects in self.entries.items()}
-        for unit, ref, uid in additions:
+        for unit, ref, uid in added:
             objects = entries.setdefault(unit, {})
             if uid or ref not in objects:
                 objects.pop(ref, None)  # an equal key of another API version would stay
@@ -73,8 +76,11 @@ class Inventory:
 
     def without(self, removals: Iterable[tuple[UnitRef, ObjectRef]]) -> Inventory:
         """Drop names; names that are not there are no error."""
+        removed = tuple(removals)
+        if not removed:
+            return self
         entries = {unit: dict(objects) for unit, objects in self.entries.items()}
-        for unit, ref in removals:
+        for unit, ref in removed:
             objects = entries.get(unit)
             if objects is not None:
                 objects.pop(ref, None)

@@ -46,9 +46,9 @@ class _CachedObject(LiveObject):
     _decoded: dict[str, Any] | None
     _entry: Entry
 
-    def __init__(self, key: WatchKey, entry: Entry) -> None:
+    def __init__(self, entry: Entry) -> None:
         set_once = object.__setattr__  # the base is frozen
-        set_once(self, "ref", key.ref(entry.namespace, entry.name))
+        set_once(self, "ref", entry.ref)
         set_once(self, "uid", entry.uid)
         set_once(self, "resource_version", entry.resource_version)
         set_once(self, "owner", entry.owner)
@@ -90,6 +90,7 @@ class CachedLive:
         self._cluster = cluster
         self._served: dict[tuple[str, str, str], bool | None] = {}
         self._chosen: dict[tuple[str, str, str, str], KindView | None] = {}
+        self._phases: dict[str, str] = {}
         self._scalers: Mapping[ObjectRef, str] | None = None
         self._scalers_read = False
 
@@ -103,8 +104,8 @@ class CachedLive:
         if view is None or entry is None:
             return None
         if ref.kind == "Secret" and not ref.group and entry.unit is not None:
-            return self._secret(view.key.ref(ref.namespace, ref.name))
-        return _CachedObject(view.key, entry)
+            return self._secret(entry.ref)
+        return _CachedObject(entry)
 
     def known(self, ref: ObjectRef) -> bool:
         """Whether presence or absence of this object is known for certain."""
@@ -112,7 +113,7 @@ class CachedLive:
 
     def why_unknown(self, ref: ObjectRef) -> str:
         """Why it is not known: empty when it is."""
-        if ref in self._unsettled:
+        if self._unsettled and ref in self._unsettled:
             return self._unsettled[ref]
         view = self._view(ref)
         return NOT_WATCHED if view is None else view.why_unknown
@@ -125,11 +126,12 @@ class CachedLive:
         found: dict[ObjectRef, LiveObject] = {}
         for views in self._kinds.values():
             for view in views:
-                for place, entry in {} if view.why_unknown else view.entries.items():
-                    ref = view.key.ref(*place)
+                for entry in () if view.why_unknown else view.entries.values():
+                    ref = entry.ref
                     if names.unit_of_mark(entry.owner, fleet_id, ref) and ref not in found:
-                        found[ref] = _CachedObject(view.key, entry)
-        return tuple(found[ref] for ref in sorted(found) if ref not in self._unsettled)
+                        found[ref] = _CachedObject(entry)
+        ordered = sorted(found, key=lambda ref: (ref.group, ref.kind, ref.namespace, ref.name))
+        return tuple(found[ref] for ref in ordered if ref not in self._unsettled)
 
     def has_kind(self, ref: ObjectRef) -> bool | None:
         """Whether the API server serves that kind and version; None when it cannot be read."""
@@ -156,6 +158,11 @@ class CachedLive:
 
     def namespace_phase(self, name: str) -> str:
         """`Active`, `Terminating`, empty for absent, `Unknown`."""
+        if name not in self._phases:
+            self._phases[name] = self._phase_of(name)
+        return self._phases[name]
+
+    def _phase_of(self, name: str) -> str:
         ref = NAMESPACES.ref("", name)
         view = self._view(ref)
         if view is None or self.why_unknown(ref):

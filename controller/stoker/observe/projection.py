@@ -73,6 +73,7 @@ class Entry:
     whole: bool
     facts: Facts | None
     body: bytes
+    ref: ObjectRef
     content: str = ""
     leaving: bool = False
 
@@ -96,6 +97,7 @@ def entry_from(raw: dict[str, Any], key: WatchKey, fleet_id: str) -> Entry:
         whole=whole,
         facts=_facts(kept, key, unit),
         body=_encode(kept if whole else _metadata_only(ref, metadata)),
+        ref=ref,
         content=_content(ref, kept) if whole else "",
         leaving=bool(metadata.get("deletionTimestamp")),
     )

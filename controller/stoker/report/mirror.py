@@ -25,5 +25,7 @@ class Mirror:
     count_known: bool = True
     count_external: bool = False
     """Somebody else owns spec.replicas (an autoscaler that targets the mirror)."""
+    provisional: bool = False
+    """Something is not known yet: one that stands with this digest and a suffix is as good."""
     made_from: str = ""
     """The unit's digest, empty for the fleet."""

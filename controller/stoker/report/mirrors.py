@@ -8,6 +8,7 @@ always present and `status.selector` a string, or autoscalers fail [tried].
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from stoker.model.codec import digest
@@ -72,10 +73,28 @@ def fleet_mirror(
         "lastAppliedRevision": fleet.last_applied,
         "units": len(units),
         "readyUnits": sum(1 for unit in units if unit.ready),
-        "conditions": _conditions((*fleet.conditions, *written)),
+        "conditions": _conditions(fleet.conditions),
     }
-    return _mirror(
-        identity, desired, "Fleet", identity.namespace, desired.fleet.name, "", spec, status
+    name = desired.fleet.name
+    mirror = _mirror(identity, desired, "Fleet", identity.namespace, name, "", spec, status)
+    return _with_written(mirror, written)
+
+
+def _with_written(mirror: Mirror, written: tuple[Condition, ...]) -> Mirror:
+    """Show also how the branch takes commits: news when it changes, not with each commit.
+
+    A process that has not pushed yet does not know it, and leaves what stands as it is.
+    """
+    known = [[c.type, c.status, c.reason] for c in written if c.status != "Unknown"]
+    mark = f"{mirror.digest}-{digest(known)[:8]}" if known else mirror.digest
+    status = mirror.status["status"]
+    conditions = [*status["conditions"], *_conditions(written)]
+    shown = {**status, "conditions": conditions, "observedDigest": mark}
+    return replace(
+        mirror,
+        digest=mark,
+        status={**mirror.status, "status": shown},
+        provisional=not known,
     )
 
 

@@ -55,7 +55,8 @@ class _Known:
 
     def shows(self, mirror: Mirror) -> bool:
         """Whether it stands as made, a count that is Git's included (the digest cannot tell)."""
-        if self.digest != mirror.digest:
+        known = self.digest.partition("-")[0] if mirror.provisional else self.digest
+        if known != mirror.digest:
             return False
         wanted = mirror.manifest["spec"].get("replicas")
         return mirror.count_external or wanted is None or wanted == self.count

@@ -8,12 +8,13 @@ from stoker.kube.errors import api_error
 from stoker.model.plan import CountReason
 from stoker.model.ports import ListPage
 from stoker.model.refs import ObjectRef, ref_from_manifest
-from stoker.report.inputs import Report
+from stoker.report.inputs import Report, StatusWritten
 from stoker.report.mirrors_write import AT_ONCE, LOOK_EVERY_SECONDS, MirrorWriter
 from stoker.report.report import report
 from stoker.sim.clock import VirtualClock
 from unit.report.report_builders import (
     GATEWAY,
+    NOW,
     QWEN,
     Live,
     bundle,
@@ -210,6 +211,28 @@ def test_a_restart_writes_nothing_that_stands():
     world.write(made())
 
     assert ["list", "list"] == [verb for verb, _ in world.server.requests]
+
+
+def test_a_restart_that_has_pushed_nothing_yet_leaves_what_stands():
+    """Only whoever pushes can say how the branch takes it; not to know that is no news."""
+    pushed = StatusWritten("stoker-status/prod-eu", "9c01d2e" * 5, NOW)
+    world = World()
+    world.write(made(written=pushed))
+    world.writer = MirrorWriter(world.writer.cluster, world.clock, "c0ffee01")
+    after_start = world.write(made()).written
+    after_push = world.write(made(written=replace(pushed, commit="b" * 40))).written
+
+    assert (0, 0) == (after_start, after_push)
+
+
+def test_a_branch_that_ceases_to_take_commits_is_shown_in_the_cluster():
+    world = World()
+    world.write(made(written=StatusWritten("stoker-status/prod-eu", "9c01d2e" * 5, NOW)))
+    world.write(made(written=StatusWritten("b", "", None, "push-rejected", "protected branch")))
+
+    told = world.server.objects[ObjectRef("stoker.dev", "Fleet", "stoker-system", "prod-eu")]
+    shown = {c["type"]: c["reason"] for c in told["status"]["conditions"]}
+    assert "PushRejected" == shown["StatusWritten"]
 
 
 def test_only_the_mirror_that_changed_is_written():
