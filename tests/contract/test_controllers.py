@@ -266,6 +266,7 @@ def test_a_budget_does_not_hold_a_scale_down(world):
     world.apply(deployment("a", world.pool, replicas=2, labels={"svc": "s"}))
     world.apply(budget(minAvailable=2))
     world.until(lambda: budget_status(world) == (2, 2, 0))
+    world.until(lambda: world.get("PodDisruptionBudget", "b")["status"]["currentHealthy"] == 2)
     refused = world.evict(world.pods()[0])
     world.scale("a", 0)
     world.until(lambda: not world.objects("Pod"))
