@@ -207,13 +207,18 @@ class Scene:
     def serving(self) -> dict[str, str]:
         """Model revision by pod, of pods that are Ready and take requests."""
         found = {}
-        for pod in self.cluster.list("", "Pod", "llm").items:
+        for pod in self.pods().values():
             labels = pod["metadata"]["labels"]
             conditions = (pod.get("status") or {}).get("conditions") or ()
             ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
-            if ready and labels.get(names.TRAFFIC_LABEL) and stays(pod):
+            if ready and labels.get(names.TRAFFIC_LABEL):
                 found[pod["metadata"]["name"]] = labels[names.MODEL_REVISION_LABEL]
         return found
+
+    def pods(self) -> dict[str, dict[str, Any]]:
+        """The pods that stay, by name; some may not serve yet."""
+        listed = self.cluster.list("", "Pod", "llm").items
+        return {pod["metadata"]["name"]: pod for pod in listed if stays(pod)}
 
     def value(self) -> str:
         """What the bundle's ConfigMap holds in the cluster."""

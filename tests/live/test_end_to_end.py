@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from live.running import CLOCK, Running, until
-from live.scene import REPLICAS, SIDE, USERS, Scene, files, stays
+from live.scene import REPLICAS, SIDE, USERS, Scene, files
 from stoker.engine import serves_token
 from stoker.kube.errors import NotFound
 from stoker.model.refs import ObjectRef
@@ -59,12 +59,8 @@ def unchanged(scene: Scene, seconds: float, look: Callable[[], object]) -> None:
 
 def test_a_fleet_repository_becomes_engines_that_serve_a_token(scene):
     scene.the_one()
-    until(lambda: len(scene.serving()) == REPLICAS)
-    addresses = [
-        pod["metadata"]["annotations"][names.ADDRESS]
-        for pod in scene.cluster.list("", "Pod", "llm").items
-        if stays(pod)
-    ]
+    until(lambda: len(scene.serving()) == len(scene.pods()) == REPLICAS)
+    addresses = [pod["metadata"]["annotations"][names.ADDRESS] for pod in scene.pods().values()]
 
     assert REPLICAS == len(addresses)
     assert all(serves_token(address, 10.0).ok for address in addresses)
