@@ -64,9 +64,12 @@ def live(life: Life, turns: range, of: int, deaths: dict[str, int]) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("start", range(3))
+@pytest.mark.parametrize("start", [0, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 2))])
 def test_a_fleet_comes_out_right_wherever_its_controller_dies(new_life, start):
-    """Three lives of 67 points and more; every promise is checked after each phase."""
+    """Three lives of 67 points and more; every promise is checked after each phase.
+
+    The second and third are long: `make live-full` lives them.
+    """
     life = new_life((SPARE, FULL)[start % 2])
     live(life, range(start, 6, 3), 6, DEATHS)
 
