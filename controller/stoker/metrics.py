@@ -46,6 +46,12 @@ class Metrics:
             registry=self.registry,
         )
         self.bugs = Counter("stoker_bugs_total", "Broken invariants", registry=self.registry)
+        self.audits = Counter(
+            "stoker_audits_total",
+            "Dry runs of objects that facts call Synced, by what the server said",
+            ["result"],
+            registry=self.registry,
+        )
         self.publish = Counter(
             "stoker_status_pushes_total",
             "Status pushes by result",

@@ -14,7 +14,7 @@ from enum import IntEnum
 from stoker.apply import HistoryStore, InventoryStore, apply
 from stoker.check import CheckMemo, check
 from stoker.decide import decide
-from stoker.diff import DiffMemo, diff
+from stoker.diff import Audit, DiffMemo, diff
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled, StokerError
 from stoker.log import get_log
 from stoker.model.change import ChangeSet
@@ -66,6 +66,8 @@ class Parts:
     diff_memo: DiffMemo = field(default_factory=DiffMemo)
     verify: bool = False
     """Ask the API server by dry run what creates and changes come to (`stoker diff`)."""
+    audit: Audit | None = None
+    """Which Synced objects are dry-run all the same; None outside the long-running controller."""
     checkpoint: Callable[[], None] = lambda: None
     prepare: Callable[[], None] = lambda: None
     """Makes what our own state needs in the cluster, once that is known to be the right one."""
@@ -181,6 +183,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         parts.diff_memo,
         plan=plan,
         verify=parts.verify,
+        audit=_audit(parts, desired, found.now_ms),
     )
     found = replace(found, live=live, changes=changes)
     if reach < Reach.APPLY:
@@ -224,6 +227,14 @@ def reported(parts: Parts, state: State, found: Pass) -> Pass:
     )
     state.previous = answer.memory
     return replace(found, report=answer)
+
+
+def _audit(parts: Parts, desired: Desired, now_ms: int) -> Audit | None:
+    """The audit, set to this pass; a fleet that only observes has none."""
+    if parts.audit is not None and desired.fleet.mode is FleetMode.CORRECT:
+        parts.audit.begin(now_ms, parts.cluster.server().version)
+        return parts.audit
+    return None
 
 
 def _refuse_other_cluster(parts: Parts, desired: Desired) -> None:

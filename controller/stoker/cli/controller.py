@@ -15,6 +15,7 @@ from types import FrameType
 
 from stoker._version import __version__
 from stoker.cli.session import Session
+from stoker.diff import Audit
 from stoker.errors import Finding, Retryable, Stalled, StokerError
 from stoker.kube.errors import NotFound
 from stoker.log import get_log
@@ -194,6 +195,7 @@ class Controller:
             on_lead=lambda: _catch_up(work),
         )
         parts.checkpoint = loop.checkpoint
+        parts.audit = Audit(lambda result: self._metrics.audits.labels(result).inc())
         work.publisher.on_change = lambda: loop.put(Event(EventKind.WAKE, parts.clock.monotonic()))
         observer = self._watching(parts, loop)
         poller = Poller(

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stoker.diff.audit import Audit
 from stoker.diff.dryrun import UNVERIFIED, DryRun, refusal_of, verified
 from stoker.diff.ground import Ground, ground_of
 from stoker.diff.memo import DiffMemo
 from stoker.diff.pair import pair, replaced_by
 from stoker.diff.prune import prune
-from stoker.diff.verdict import judge, payload_of
+from stoker.diff.verdict import audited, judge, payload_of
 from stoker.errors import Finding, StokerError
 from stoker.kube.errors import Forbidden
 from stoker.model.change import Action, Change, ChangeSet, UnitChanges
@@ -45,19 +46,21 @@ def diff(
     *,
     plan: Plan | None = None,
     verify: bool = False,
+    audit: Audit | None = None,
 ) -> ChangeSet:
     """Compare what is rendered with what is live, unit by unit, then judge what left Git.
 
     `plan` pairs new placements with those they replace. With `verify` creates and changes
     are dry-run too, so that a refusal is known before anything is written (`stoker diff`).
-    Units come back sorted; those that left Git have only deletes and what is kept.
+    Units come back sorted; those that left Git have only deletes and what is kept. `audit`
+    says which Synced objects the API server is asked about all the same; None: no one.
     """
     ground = ground_of(desired, sets, live, inventory, cluster, fleet_id, verify=verify)
     dry_run = DryRun(cluster, ground.manager, memo)
     left = prune(ground)
     units: dict[UnitRef, UnitChanges] = {}
     for found in sets:
-        rendered = _rendered(found, ground, dry_run, plan)
+        rendered = _rendered(found, ground, dry_run, plan, audit)
         gone = left.changes.get(found.unit, ())
         units[found.unit] = UnitChanges(
             unit=found.unit,
@@ -80,12 +83,16 @@ def diff(
 
 
 def _rendered(
-    found: ManifestSet, ground: Ground, dry_run: DryRun, plan: Plan | None
+    found: ManifestSet,
+    ground: Ground,
+    dry_run: DryRun,
+    plan: Plan | None,
+    audit: Audit | None,
 ) -> tuple[Change, ...]:
     replaced = replaced_by(plan, found)
     manifests = sorted(found.manifests, key=lambda manifest: apply_order(manifest.ref))
     return tuple(
-        _change(manifest, found.unit, ground, dry_run, replaced.get(manifest.ref))
+        _change(manifest, found.unit, ground, dry_run, replaced.get(manifest.ref), audit)
         for manifest in manifests
     )
 
@@ -96,6 +103,7 @@ def _change(
     ground: Ground,
     dry_run: DryRun,
     replaces: ObjectRef | None,
+    audit: Audit | None,
 ) -> Change:
     try:
         here = pair(manifest, unit, ground)
@@ -112,7 +120,14 @@ def _change(
         case Action.CHANGE if here.live is not None:
             scaler = ground.live.scaler(manifest.ref)
             owner = ground.units.get(unit)
-            return judge(manifest, here.live, owner, scaler, dry_run, verify=ground.verify)
+            change = judge(manifest, here.live, owner, scaler, dry_run, verify=ground.verify)
+            if (
+                audit is None
+                or change.action is not Action.UNCHANGED
+                or not audit.takes(change.ref)
+            ):
+                return change
+            return audited(change, manifest, here.live, owner, scaler, dry_run, audit)
         case Action.ERROR if here.live is not None:
             return _foreign(manifest, here.live, ground, dry_run.memo)
         case _:

@@ -46,11 +46,21 @@ class DryRun:
     manager: str
     memo: DiffMemo = field(default_factory=DiffMemo)
 
-    def settle(self, payload: dict[str, Any], live: LiveObject, *, force: bool = False) -> Settled:
-        """Whether applying the payload to the live object would change it."""
+    def settle(
+        self,
+        payload: dict[str, Any],
+        live: LiveObject,
+        *,
+        force: bool = False,
+        again: bool = False,
+    ) -> Settled:
+        """Whether applying the payload to the live object would change it.
+
+        `again` asks even where the answer is remembered.
+        """
         try:
             key = self._key(payload, live)
-            if self.memo.settled.get(key):
+            if self.memo.settled.get(key) and not again:
                 return Settled(unchanged=True)
             answer = self.cluster.apply(
                 _with_uid(payload, live.uid), manager=self.manager, dry_run=True, force=force

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from stoker.diff.audit import Audit
 from stoker.diff.counts import arbitrate, count_owner
 from stoker.diff.dryrun import DryRun, refusal_of, verified
 from stoker.diff.frozen import freeze
@@ -34,7 +35,7 @@ from stoker.objects.impact import impact_of
 from stoker.objects.owned import our_fields, owners, schema_of
 from stoker.objects.schema_table import ListSchema
 
-__all__ = ["judge", "payload_of"]
+__all__ = ["audited", "judge", "payload_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +96,35 @@ def judge(
     ):
         dry_run.memo.keep(manifest.ref, key, change)
     return change
+
+
+def audited(
+    change: Change,
+    manifest: Manifest,
+    live: LiveObject,
+    unit: Unit | None,
+    scaler: str | None,
+    dry_run: DryRun,
+    audit: Audit,
+) -> Change:
+    """An object that facts call Synced, after the API server was asked about it all the same.
+
+    What the server would change is what is sent; while it does not say, facts stand.
+    """
+    payload = payload_of(manifest)
+    if not _is_whole(live, payload):
+        return change
+    case = _case(manifest, payload, live, count_owner(payload, unit, scaler), dry_run)
+    settled = dry_run.settle(case.payload, live, again=True)
+    if settled.refusal is not None:
+        audit.refuse(change.ref, settled.refusal.code)
+        return change
+    if settled.unchanged:
+        audit.agree()
+        return change
+    found = _write(change, case, settled.differences)
+    audit.disagree(change.ref, tuple(item.path for item in found.fields))
+    return found
 
 
 def _is_whole(live: LiveObject, payload: dict[str, Any]) -> bool:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from fakes_live import FakeLive, applied_by, updated_by
-from stoker.diff import DiffMemo, diff
+from stoker.diff import Audit, DiffMemo, diff
+from stoker.diff.audit import DAY_MS
 from stoker.errors import Unreachable
 from stoker.kube.errors import api_error
 from stoker.model.change import Action, Impact
@@ -103,6 +104,39 @@ def test_an_unchanged_object_is_synced_without_a_request():
     assert change.action is Action.UNCHANGED
     assert change.payload is None
     assert cluster.asked == []
+
+
+def audited(answer):
+    """The change of a Synced object that is asked about, and what was counted."""
+    told: list[str] = []
+    audit = Audit(told.append)
+    audit.begin(0, "v1.37.2")
+    audit.begin(DAY_MS, "v1.37.2")
+    live = applied_by(US, marked(A, config()))
+    cluster = DryRuns(answer(live) if callable(answer) else answer)
+    change = judged(A, config(), live, cluster=cluster, audit=audit)
+    assert 1 == len(cluster.asked)
+    return change, told
+
+
+def test_an_audit_that_agrees_changes_nothing():
+    change, told = audited(lambda live: live)
+
+    assert (Action.UNCHANGED, ["agreed"]) == (change.action, told)
+
+
+def test_what_an_audit_finds_is_sent_and_counted():
+    """The facts were wrong: the object is written, and somebody can see that it was."""
+    change, told = audited(lambda live: {**live, "data": {"k": "of a webhook"}})
+
+    assert (Action.CHANGE, ["disagreed"]) == (change.action, told)
+    assert marked(A, config()) == change.payload
+
+
+def test_an_audit_that_gets_no_answer_leaves_the_verdict():
+    change, told = audited(Unreachable("no answer"))
+
+    assert (Action.UNCHANGED, ["refused"]) == (change.action, told)
 
 
 @settings(deadline=None)

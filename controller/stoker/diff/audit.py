@@ -1,0 +1,80 @@
+"""Which objects are asked about today although facts call them Synced.
+
+Each object has an instant of the day, by its name: as time passes over it, diff sends one
+dry run, so 4,000 objects cost 28 requests in ten minutes and none twice a day. An answer
+that differs from the verdict is a bug of ours or of a webhook, is counted, and is written.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stoker.log import get_log
+from stoker.model.refs import ObjectRef
+
+__all__ = ["Audit"]
+
+_log = get_log("audit")
+
+DAY_MS = 86_400_000
+AFTER_UPGRADE = 24
+"""So many times as fast after a new server version, until all objects were asked about."""
+AT_ONCE = 200
+"""Dry runs of one pass; a pass after a long sleep must not hold up notices."""
+
+
+@dataclass(slots=True)
+class Audit:
+    """Where the hand of the clock stands. One a process, for the reconciler's thread.
+
+    It starts when the process does: a fresh process asks nothing in its first pass.
+    `count` is told `agreed`, `disagreed` or `refused` once an answer, for metrics.
+    """
+
+    count: Callable[[str], None] = lambda _result: None
+    _at: int | None = None
+    _now_ms: int = 0
+    _version: str = ""
+    _hurry: int = 0
+    """How much of the day is left to pass over at the higher speed."""
+    _window: tuple[int, int] = (0, 0)
+    _left: int = 0
+
+    def begin(self, now_ms: int, server_version: str) -> None:
+        """Start a pass: the objects whose instant came since the last one are due."""
+        at = now_ms % DAY_MS if self._at is None else self._at
+        moved = 0 if self._at is None else max(0, now_ms - self._now_ms)
+        if self._version and server_version != self._version:
+            self._hurry = DAY_MS
+        if self._hurry:
+            moved *= AFTER_UPGRADE
+            self._hurry = max(0, self._hurry - moved)
+        moved = min(moved, DAY_MS)
+        self._window = (at, moved)
+        self._at = (at + moved) % DAY_MS
+        self._now_ms, self._version, self._left = now_ms, server_version, AT_ONCE
+
+    def takes(self, ref: ObjectRef) -> bool:
+        """Whether to ask about the object now."""
+        start, length = self._window
+        due = (zlib.crc32(str(ref).encode()) % DAY_MS - start) % DAY_MS < length
+        if not due or self._left == 0:
+            return False
+        self._left -= 1
+        return True
+
+    def agree(self) -> None:
+        """The server calls it Synced too."""
+        self.count("agreed")
+
+    def refuse(self, ref: ObjectRef, code: str) -> None:
+        """The server did not say: it refuses what we would send, or cannot be reached."""
+        self.count("refused")
+        _log.info("audit.refused", ref=str(ref), code=code)
+
+    def disagree(self, ref: ObjectRef, fields: tuple[str, ...]) -> None:
+        """The server would change something."""
+        self.count("disagreed")
+        _log.error("audit.disagreed", ref=str(ref), fields=", ".join(fields[:10]))
