@@ -31,30 +31,36 @@ _FLUX = (
 
 
 def tables(results: dict[str, Any]) -> str:
-    """All results with their bars, and those that Flux was measured for beside its figures."""
-    machine = results["machine"]
-    where = (
+    """Each section's results with their bars, and Flux's figures beside those it has."""
+    lines = []
+    for section, run in sorted(results["sections"].items(), reverse=True):
+        rows = [row for row in results["rows"] if row["section"] == section]
+        lines += [f"### {section}", "", _where(run), "", *_measures(rows), ""]
+    values = {row["measure"]: row["value"] for row in results["rows"]}
+    lines += ["### Beside Flux", "", "| W1, 1,000 units | Stoker | Flux |", "|---|---:|---:|"]
+    lines += [f"| {words} | {_figure(values[ours])} | {flux} |" for words, ours, flux in _FLUX]
+    return "\n".join(lines)
+
+
+def _where(run: dict[str, Any]) -> str:
+    machine = run["machine"]
+    return (
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mib']} MiB, "
         f"Linux {machine['kernel']}, Python {machine['python']}; load average "
         f"{machine['load_average'][0]:g} at the start, "
-        f"{machine['load_average_at_end'][0]:g} at the end. `{results['command']}`"
+        f"{machine['load_average_at_end'][0]:g} at the end. `{run['command']}`"
     )
-    lines = [
-        where,
-        "",
-        "| measure | value | bar | |",
-        "|---|---:|---:|---|",
-    ]
-    for row in results["rows"]:
+
+
+def _measures(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["| measure | value | bar | |", "|---|---:|---:|---|"]
+    for row in rows:
         bar = "" if row["bar"] is None else f"{row['bar']:,g}"
         mark = "" if row["bar"] is None else "holds" if row["holds"] else "**missed**"
         lines.append(
             f"| {row['measure']}, {row['unit']} | {_figure(row['value'])} | {bar} | {mark} |"
         )
-    values = {row["measure"]: row["value"] for row in results["rows"]}
-    lines += ["", "| W1, 1,000 units | Stoker | Flux |", "|---|---:|---:|"]
-    lines += [f"| {words} | {_figure(values[ours])} | {flux} |" for words, ours, flux in _FLUX]
-    return "\n".join(lines)
+    return lines
 
 
 def page_with(text: str, results: dict[str, Any]) -> str:

@@ -17,11 +17,12 @@ sys.path.insert(0, str(HERE))
 
 def modules(section: str) -> list[ModuleType]:
     """The modules of a section; each has a `run` that gives rows."""
+    import bench_apply
     import bench_cli
     import bench_decide
     import bench_w1
 
-    table = {"core": [bench_decide, bench_cli, bench_w1]}
+    table = {"core": [bench_decide, bench_cli, bench_w1], "apply": [bench_apply]}
     if section not in table:
         sys.exit(f"no section {section!r}; there are: {', '.join(sorted(table))}")
     return table[section]
@@ -45,11 +46,13 @@ def main() -> int:
     _print(rows)
     if not options.only and not os.environ.get("W1_UNITS"):
         at_end = machine()["load_average"]
-        results = {
+        results = json.loads((HERE / "results.json").read_text("utf-8"))
+        results["sections"][options.section] = {
             "machine": at_start | {"load_average_at_end": at_end},
             "command": f"make bench SECTION={options.section}",
-            "rows": rows,
         }
+        others = [found for found in results["rows"] if found["section"] != options.section]
+        results["rows"] = sorted(others + rows, key=lambda found: str(found["section"]))
         (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         PAGE.write_text(page_with(PAGE.read_text("utf-8"), results), encoding="utf-8")
     return 0 if all(found["holds"] for found in rows) else 1

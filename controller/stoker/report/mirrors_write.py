@@ -33,6 +33,8 @@ AT_ONCE = 100
 """Mirrors written in one pass; a first pass over a large fleet must not hold up notices."""
 LOOK_EVERY_SECONDS = 600.0
 """How often the live mirrors are listed, so that one that somebody deleted comes back."""
+LOOK_FOR_KINDS_SECONDS = 60.0
+"""How often it is asked whether our kinds are served by now, where they were not."""
 NOT_IN_GIT = "NotInGit"
 
 
@@ -87,6 +89,8 @@ class MirrorWriter:
     _known: dict[ObjectRef, _Known] = field(default_factory=dict, init=False)
     _foreign: dict[ObjectRef, str] = field(default_factory=dict, init=False)
     _looked_at: float | None = field(default=None, init=False)
+    _missing: tuple[float, str, Finding] | None = field(default=None, init=False)
+    """When to ask again for a kind that is not served, the kind, and what is said meanwhile."""
 
     def write(
         self, report: Report, *, checkpoint: Callable[[], None] = lambda: None
@@ -104,7 +108,7 @@ class MirrorWriter:
 
     def forget(self) -> None:
         """List the live mirrors again at the next write: another controller may have written."""
-        self._looked_at = None
+        self._looked_at = self._missing = None
 
     def _bring_up_to_date(self, report: Report, turn: _Turn) -> None:
         wanted: set[ObjectRef] = set()
@@ -128,6 +132,10 @@ class MirrorWriter:
         now = self.clock.monotonic()
         if self._looked_at is not None and now < self._looked_at + LOOK_EVERY_SECONDS:
             return True
+        if self._missing is not None and now < self._missing[0]:
+            findings[self._missing[1]] = self._missing[2]
+            return False
+        self._missing = None
         known: dict[ObjectRef, _Known] = {}
         foreign: dict[ObjectRef, str] = {}
         for kind in KINDS:
@@ -135,6 +143,8 @@ class MirrorWriter:
                 page = self.cluster.list(GROUP, kind, version=VERSION)
             except StokerError as error:
                 findings[kind] = _finding(error, f"{kind} mirrors cannot be read")
+                if isinstance(error, KindNotFound):
+                    self._missing = (now + LOOK_FOR_KINDS_SECONDS, kind, findings[kind])
                 return False
             for live in page.items:
                 ref = ref_from_manifest({**live, "apiVersion": f"{GROUP}/{VERSION}", "kind": kind})

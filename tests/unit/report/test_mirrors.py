@@ -9,7 +9,12 @@ from stoker.model.plan import CountReason
 from stoker.model.ports import ListPage
 from stoker.model.refs import ObjectRef, ref_from_manifest
 from stoker.report.inputs import Report, StatusWritten
-from stoker.report.mirrors_write import AT_ONCE, LOOK_EVERY_SECONDS, MirrorWriter
+from stoker.report.mirrors_write import (
+    AT_ONCE,
+    LOOK_EVERY_SECONDS,
+    LOOK_FOR_KINDS_SECONDS,
+    MirrorWriter,
+)
 from stoker.report.report import report
 from stoker.sim.clock import VirtualClock
 from unit.report.report_builders import (
@@ -310,7 +315,10 @@ def test_a_missing_crd_is_told_with_the_way_out():
         (f.code, f.hint) for f in done.findings
     ]
     assert done.findings == world.writer.warnings
+    assert done.findings == world.write(made()).findings
+    assert [] == world.server.requests, "asked again at once"
     world.server.refuse.clear()
+    world.clock.wait(LOOK_FOR_KINDS_SECONDS)
     assert 2 == world.write(made()).written
     assert () == world.writer.warnings
 
