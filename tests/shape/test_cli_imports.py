@@ -9,7 +9,16 @@ import pytest
 
 from shape.docs_console import ROOT
 
-HEAVY = ("kubernetes", "jinja2", "httpx", "pydantic", "yaml", "urllib3", "prometheus_client")
+HEAVY = (
+    "kubernetes",
+    "jinja2",
+    "httpx",
+    "pydantic",
+    "yaml",
+    "urllib3",
+    "prometheus_client",
+    "cel_expr_python",
+)
 _SCRIPT = """
 import json, sys
 sys.argv = ["stoker", *json.loads(sys.argv[1])]

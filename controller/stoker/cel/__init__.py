@@ -1,0 +1,7 @@
+"""CEL expressions about Kubernetes objects: compiled with places, evaluated within bounds."""
+
+from __future__ import annotations
+
+from stoker.cel.evaluator import Cel
+
+__all__ = ["Cel"]

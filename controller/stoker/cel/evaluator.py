@@ -1,0 +1,193 @@
+"""Compiles CEL expressions and asks them about live objects.
+
+The runtime is a C++ library that the operating system may lack: it is loaded with the
+first expression, and without it every answer is an error that says so. Called by source
+(faults, with their places) and, through the port, by the rules of health and readiness.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+from stoker.cel.bounds import out_of_bounds
+from stoker.cel.library import declarations
+from stoker.model.expression import Answer, Fault, Truth
+
+__all__ = ["PACKAGE", "VARIABLES", "Cel"]
+
+PACKAGE = "cel-expr-python"
+
+VARIABLES = ("object", "self", "apiVersion", "kind", "metadata", "spec", "status", "data")
+"""Names an expression may use: the object (as admission policies and CRD rules call it) and
+its fields at the top (as Flux has them). A field that the object lacks is an empty map."""
+
+_CONFIGURATION = "name: stoker\nextensions:\n" + "".join(
+    f"- name: {name}\n"
+    for name in ("optional", "math", "bindings", "sets", "two-var-comprehensions")
+)
+"""Strings, lists and regex are left out: they multiply values without bound (library)."""
+
+_REMEMBERED = 2048
+_PLACE = re.compile(r"ERROR: <input>:(\d+):(\d+): ([^\n]*)")
+_NOISE = re.compile(r" expecting \{.*|,? ?\(in container ''\)| \[[A-Z_]+\]$")
+_STATUS_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
+_MAX_MESSAGE = 300
+
+
+class Cel:
+    """The evaluator: what is compiled is remembered by its text, for the process."""
+
+    def about(self, manifest: Mapping[str, Any]) -> _Object:
+        """Questions about a live object, which must not change meanwhile."""
+        return _Object(manifest)
+
+    def faults(self, expression: str, *, text: bool = False) -> tuple[Fault, ...]:
+        """Why the expression cannot be used, in its order; empty when it can.
+
+        Without the package every expression passes: nobody can tell.
+        """
+        if _runtime() is None:
+            bound = out_of_bounds(expression)
+            return (bound,) if bound is not None else ()
+        compiled = _compiled(expression)
+        if compiled.faults:
+            return compiled.faults
+        wanted = ("STRING", "DYN") if text else ("BOOL", "DYN")
+        if compiled.gives not in wanted:
+            what = "text" if text else "true or false"
+            return (Fault(f"comes to {compiled.gives}; {what} is wanted"),)
+        return ()
+
+    @property
+    def missing(self) -> str:
+        """The package that is not installed here, empty when it is; it is not loaded for that."""
+        return "" if _is_installed() else PACKAGE
+
+
+@dataclass(slots=True)
+class _Object:
+    manifest: Mapping[str, Any]
+    activation: Any = field(default=None)
+
+    def ask(self, expression: str) -> Answer:
+        """Whether the expression holds. Never raises."""
+        value, message = self._value(expression)
+        if message:
+            return Answer(Truth.ERROR, message)
+        if not isinstance(value, bool):
+            kind = value.kind if isinstance(value, _Other) else "STRING"
+            return Answer(Truth.ERROR, f"comes to {kind}; true or false is wanted")
+        return Answer(Truth.TRUE if value else Truth.FALSE)
+
+    def text(self, expression: str) -> str:
+        """The text that the expression comes to; empty where it fails or is no text."""
+        value, message = self._value(expression)
+        return value if isinstance(value, str) and not message else ""
+
+    def _value(self, expression: str) -> tuple[Any, str]:
+        """A text, true, false or what else it is, or why there is none.
+
+        Other values are not converted: a list of lists may be small and its copy huge.
+        """
+        runtime = _runtime()
+        if runtime is None:
+            return None, f"the package {PACKAGE} is not installed"
+        compiled = _compiled(expression)
+        if compiled.faults:
+            return None, compiled.faults[0].message
+        try:
+            if self.activation is None:
+                self.activation = runtime.environment.Activation(_variables(self.manifest))
+            result = compiled.program.eval(self.activation)
+            kind = result.type().name()
+            if kind == "ERROR":
+                return None, _plain(str(result.value()))
+            return (result.value() if kind in {"BOOL", "STRING"} else _Other(kind)), ""
+        except (RuntimeError, ValueError, TypeError, MemoryError, OverflowError) as error:
+            return None, _plain(str(error)) or type(error).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """A value that is neither text nor true nor false."""
+
+    kind: str
+
+
+def _variables(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"object": manifest, "self": manifest}
+    for name in VARIABLES[2:]:
+        absent: Any = "" if name in {"apiVersion", "kind"} else {}
+        value = manifest.get(name)
+        found[name] = absent if value is None else value
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Runtime:
+    environment: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    program: Any = None
+    gives: str = ""
+    faults: tuple[Fault, ...] = ()
+
+
+@lru_cache(maxsize=1)
+def _is_installed() -> bool:
+    return find_spec("cel_expr_python") is not None
+
+
+@lru_cache(maxsize=1)
+def _runtime() -> _Runtime | None:
+    """The library with our functions in it; None where it is not installed."""
+    try:
+        from cel_expr_python import cel
+    except ImportError:
+        return None
+    return _Runtime(
+        cel.NewEnv(
+            config=cel.NewEnvConfigFromYaml(_CONFIGURATION),
+            variables=dict.fromkeys(VARIABLES, cel.Type.DYN),
+            functions=declarations(cel),
+        )
+    )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _compiled(expression: str) -> _Compiled:
+    bound = out_of_bounds(expression)
+    if bound is not None:
+        return _Compiled(faults=(bound,))
+    runtime = _runtime()
+    assert runtime is not None, "asked before"
+    try:
+        program = runtime.environment.compile(expression)
+    except (RuntimeError, ValueError, TypeError) as error:
+        return _Compiled(faults=_faults(str(error)))
+    return _Compiled(program, program.return_type().name())
+
+
+def _faults(text: str) -> tuple[Fault, ...]:
+    """What the compiler says, by place."""
+    found = [
+        Fault(_cut(_NOISE.sub("", message)), int(line), int(column))
+        for line, column, message in _PLACE.findall(text)
+    ]
+    return tuple(found) or (Fault(_plain(text)),)
+
+
+def _plain(text: str) -> str:
+    first = text.strip().splitlines()[0] if text.strip() else ""
+    return _cut(_STATUS_CODE.sub("", first))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_MESSAGE else text[: _MAX_MESSAGE - 1] + "…"

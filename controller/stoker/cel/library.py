@@ -1,0 +1,127 @@
+"""Functions on text and lists that Kubernetes' CEL has beyond the standard, within bounds.
+
+The runtime's own string extension can grow a text a thousandfold with one call, so these
+stand in for it. Called once by evaluator, when the first expression is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+__all__ = ["MAX_TEXT", "declarations"]
+
+MAX_TEXT = 65_536
+"""Characters of a text that a function gives; conditions hold 32,768 at most."""
+
+
+def declarations(cel: Any) -> list[Any]:
+    """Every function with its overloads, for the runtime's module `cel`."""
+    kind = cel.Type
+    text, whole, truth, anything = kind.STRING, kind.INT, kind.BOOL, kind.DYN
+    texts, things = kind.List(text), kind.List(anything)
+    table: dict[str, list[tuple[Any, list[Any], Callable[..., Any]]]] = {
+        "charAt": [(text, [text, whole], _char_at)],
+        "indexOf": [(whole, [text, text], str.find)],
+        "isSorted": [(truth, [things], _is_sorted)],
+        "join": [
+            (text, [texts], lambda items: _join(items, "")),
+            (text, [texts, text], _join),
+        ],
+        "lastIndexOf": [(whole, [text, text], str.rfind)],
+        "lowerAscii": [(text, [text], _lower)],
+        "max": [(anything, [things], _greatest)],
+        "min": [(anything, [things], _least)],
+        "replace": [(text, [text, text, text], _replace)],
+        "split": [(texts, [text, text], _split)],
+        "substring": [
+            (text, [text, whole], lambda value, start: _substring(value, start, len(value))),
+            (text, [text, whole, whole], _substring),
+        ],
+        "sum": [(anything, [things], _sum)],
+        "trim": [(text, [text], str.strip)],
+        "upperAscii": [(text, [text], _upper)],
+    }
+    return [
+        cel.FunctionDecl(
+            name,
+            [
+                cel.Overload(f"stoker_{name}_{len(parameters)}", result, parameters, True, call)
+                for result, parameters, call in overloads
+            ],
+        )
+        for name, overloads in table.items()
+    ]
+
+
+def _bounded(value: str) -> str:
+    if len(value) > MAX_TEXT:
+        raise ValueError(f"a text of more than {MAX_TEXT} characters")
+    return value
+
+
+def _join(items: list[Any], separator: str) -> str:
+    if not all(isinstance(item, str) for item in items):
+        raise ValueError("join() takes a list of strings")
+    if sum(map(len, items)) + len(separator) * len(items) > MAX_TEXT:
+        raise ValueError(f"a text of more than {MAX_TEXT} characters")
+    return separator.join(items)
+
+
+def _replace(value: str, old: str, new: str) -> str:
+    if len(value) + value.count(old) * max(0, len(new) - len(old)) > MAX_TEXT:
+        raise ValueError(f"a text of more than {MAX_TEXT} characters")
+    return value.replace(old, new)
+
+
+def _split(value: str, separator: str) -> list[str]:
+    return _bounded(value).split(separator) if separator else list(_bounded(value))
+
+
+def _substring(value: str, start: int, end: int) -> str:
+    if not 0 <= start <= end <= len(value):
+        raise ValueError(f"substring({start}, {end}) of {len(value)} characters")
+    return value[start:end]
+
+
+def _char_at(value: str, at: int) -> str:
+    if not 0 <= at <= len(value):
+        raise ValueError(f"charAt({at}) of {len(value)} characters")
+    return value[at : at + 1]
+
+
+def _lower(value: str) -> str:
+    return "".join(c.lower() if c.isascii() else c for c in _bounded(value))
+
+
+def _upper(value: str) -> str:
+    return "".join(c.upper() if c.isascii() else c for c in _bounded(value))
+
+
+def _numbers(items: list[Any], name: str) -> list[int | float]:
+    if not all(isinstance(i, int | float) and not isinstance(i, bool) for i in items):
+        raise ValueError(f"{name}() takes a list of numbers")
+    return items
+
+
+def _sum(items: list[Any]) -> int | float:
+    return sum(_numbers(items, "sum"))
+
+
+def _greatest(items: list[Any]) -> int | float:
+    if not items:
+        raise ValueError("max() of an empty list")
+    return max(_numbers(items, "max"))
+
+
+def _least(items: list[Any]) -> int | float:
+    if not items:
+        raise ValueError("min() of an empty list")
+    return min(_numbers(items, "min"))
+
+
+def _is_sorted(items: list[Any]) -> bool:
+    if not all(isinstance(item, str) for item in items):
+        _numbers(items, "isSorted")
+    return all(a <= b for a, b in pairwise(items))
