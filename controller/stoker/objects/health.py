@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stoker.model.outcome import Health
-from stoker.objects import health_kinds, health_workloads
+from stoker.objects import health_api, health_kinds, health_workloads
 from stoker.objects.health_fields import (
     HealthVerdict,
     condition,
@@ -22,8 +22,9 @@ from stoker.objects.health_fields import (
     progressing,
     text,
 )
+from stoker.objects.health_rules import HealthRules
 
-__all__ = ["ABSENT", "HealthVerdict", "health_of", "worst"]
+__all__ = ["ABSENT", "HealthVerdict", "health_of", "not_settled", "worst"]
 
 ABSENT = HealthVerdict(Health.MISSING, "Missing", "")
 """The verdict on an object that is known to be absent. Not known is Health.UNKNOWN."""
@@ -32,6 +33,8 @@ Rule = Callable[[dict[str, Any]], HealthVerdict]
 
 _RULES: dict[tuple[str, str], Rule] = {
     ("", "Pod"): health_workloads.pod,
+    ("", "ReplicationController"): health_workloads.replica_set,
+    ("", "PersistentVolume"): health_kinds.volume,
     ("", "PersistentVolumeClaim"): health_kinds.claim,
     ("", "Service"): health_kinds.service,
     ("", "Namespace"): health_kinds.namespace,
@@ -40,23 +43,62 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("apps", "DaemonSet"): health_workloads.daemon_set,
     ("apps", "ReplicaSet"): health_workloads.replica_set,
     ("batch", "Job"): health_kinds.job,
-    ("autoscaling", "HorizontalPodAutoscaler"): health_kinds.autoscaler,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): health_kinds.definition,
+    ("batch", "CronJob"): health_kinds.cron_job,
+    ("autoscaling", "HorizontalPodAutoscaler"): health_api.autoscaler,
+    ("policy", "PodDisruptionBudget"): health_api.budget,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): health_api.definition,
+    ("apiregistration.k8s.io", "APIService"): health_api.api_service,
 }
 
+_BUILT_IN_GROUPS = frozenset(
+    {
+        "",
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "apps",
+        "autoscaling",
+        "batch",
+        "certificates.k8s.io",
+        "coordination.k8s.io",
+        "discovery.k8s.io",
+        "events.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+        "networking.k8s.io",
+        "node.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+        "resource.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+        "storagemigration.k8s.io",
+    }
+)
+"""The API server's own: a kind of theirs without a rule is well as soon as it is there."""
 
-def health_of(manifest: dict[str, Any]) -> HealthVerdict:
-    """Judge one live object; a kind without rules and without a Ready condition is healthy.
 
-    The order is kstatus': on its way out, not yet seen by its controller, Reconciling,
-    Stalled, the rule of the kind, the Ready condition.
+def health_of(manifest: dict[str, Any], rules: HealthRules | None = None) -> HealthVerdict:
+    """Judge one live object.
+
+    In this order: on its way out or not yet seen by its controller; a health file of the
+    fleet; the rule of a built-in kind; a shipped health file; what kstatus says of any
+    kind (Reconciling, Stalled, Ready). An object of a custom kind whose status has none of
+    these is Unknown; one without a status has nothing to wait for.
     """
-    general = _general(manifest)
-    if general is not None:
-        return general
+    early = not_settled(manifest)
+    if early is not None:
+        return early
     group = str(manifest.get("apiVersion") or "").rpartition("/")[0]
-    rule = _RULES.get((group, str(manifest.get("kind") or "")))
-    return rule(manifest) if rule is not None else _by_ready(manifest)
+    kind = str(manifest.get("kind") or "")
+    if rules is not None and (check := rules.own(group, kind)) is not None:
+        return rules.judge(check, manifest)
+    if (rule := _RULES.get((group, kind))) is not None:
+        return _by_conditions(manifest) or rule(manifest)
+    if group in _BUILT_IN_GROUPS:
+        return _by_conditions(manifest) or _by_ready(manifest) or healthy()
+    if rules is not None and (check := rules.shipped(group, kind)) is not None:
+        return rules.judge(check, manifest)
+    return _by_conditions(manifest) or _by_ready(manifest) or _nothing_known(manifest)
 
 
 _FROM_BEST = tuple(Health)
@@ -71,7 +113,8 @@ def worst(verdicts: tuple[HealthVerdict, ...]) -> HealthVerdict:
     return found
 
 
-def _general(manifest: dict[str, Any]) -> HealthVerdict | None:
+def not_settled(manifest: dict[str, Any]) -> HealthVerdict | None:
+    """The verdict on an object whose status is not about what it is now; None for others."""
     metadata = mapping(manifest, "metadata")
     if metadata.get("deletionTimestamp"):
         return progressing("Terminating", "waits for its finalizers")
@@ -79,6 +122,11 @@ def _general(manifest: dict[str, Any]) -> HealthVerdict | None:
     observed = integer(mapping(manifest, "status"), "observedGeneration", generation)
     if observed < generation:
         return progressing("NotObserved", f"generation {generation}, controller saw {observed}")
+    return None
+
+
+def _by_conditions(manifest: dict[str, Any]) -> HealthVerdict | None:
+    """What kstatus asks of every kind before its own rule."""
     reconciling = condition(manifest, "Reconciling")
     if text(reconciling, "status") == "True":
         return progressing(text(reconciling, "reason", "Reconciling"), text(reconciling, "message"))
@@ -88,8 +136,22 @@ def _general(manifest: dict[str, Any]) -> HealthVerdict | None:
     return None
 
 
-def _by_ready(manifest: dict[str, Any]) -> HealthVerdict:
+def _by_ready(manifest: dict[str, Any]) -> HealthVerdict | None:
     ready = condition(manifest, "Ready")
+    if not ready:
+        return None
     if text(ready, "status", "True") == "True":
         return healthy()
     return progressing(text(ready, "reason", "NotReady"), text(ready, "message"))
+
+
+def _nothing_known(manifest: dict[str, Any]) -> HealthVerdict:
+    """A custom kind that no rule speaks of: its status may say anything."""
+    said = set(mapping(manifest, "status")) - {"observedGeneration"}
+    if not said:
+        return healthy()
+    return HealthVerdict(
+        Health.UNKNOWN,
+        "NoHealthCheck",
+        "its status has no condition Ready; say in policies/health/ how to read it",
+    )

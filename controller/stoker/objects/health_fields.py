@@ -25,11 +25,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class HealthVerdict:
-    """How an object is. `reason` is one CamelCase word, `message` may be empty."""
+    """How an object is. `reason` is one CamelCase word, `message` may be empty.
+
+    `by` is the health file that says so, empty for the built-in rules.
+    """
 
     status: Health
     reason: str
     message: str = ""
+    by: str = ""
 
 
 def healthy(reason: str = "Healthy", message: str = "") -> HealthVerdict:

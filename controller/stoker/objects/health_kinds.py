@@ -1,4 +1,4 @@
-"""Health of the other built-in kinds: Job, claim, Service, Namespace, autoscaler, CRD.
+"""Health of Jobs, volumes, Services and Namespaces.
 
 Called by health after its general rules.
 """
@@ -14,12 +14,13 @@ from stoker.objects.health_fields import (
     degraded,
     healthy,
     integer,
+    items,
     mapping,
     progressing,
     text,
 )
 
-__all__ = ["autoscaler", "claim", "definition", "job", "namespace", "service"]
+__all__ = ["claim", "cron_job", "job", "namespace", "service", "volume"]
 
 
 def job(manifest: dict[str, Any]) -> HealthVerdict:
@@ -32,11 +33,33 @@ def job(manifest: dict[str, Any]) -> HealthVerdict:
         return degraded(text(failed, "reason", "JobFailed"), text(failed, "message"))
     if text(condition(manifest, "Complete"), "status") == "True":
         return healthy("Completed")
+    failing = condition(manifest, "FailureTarget")
+    if text(failing, "status") == "True":
+        return degraded(text(failing, "reason", "JobFailing"), text(failing, "message"))
     spec, status = mapping(manifest, "spec"), mapping(manifest, "status")
     if spec.get("suspend") is True:
         return HealthVerdict(Health.SUSPENDED, "Suspended", "spec.suspend is set")
     wanted = integer(spec, "completions", 1)
     return progressing("Running", f"{integer(status, 'succeeded', 0)} of {wanted} completions")
+
+
+def cron_job(manifest: dict[str, Any]) -> HealthVerdict:
+    """Judge a CronJob: well, or suspended; its Jobs are not its health."""
+    if mapping(manifest, "spec").get("suspend") is True:
+        return HealthVerdict(Health.SUSPENDED, "Suspended", "spec.suspend is set")
+    return healthy()
+
+
+def volume(manifest: dict[str, Any]) -> HealthVerdict:
+    """Judge a PersistentVolume by its phase; free and released ones are well."""
+    status = mapping(manifest, "status")
+    match text(status, "phase"):
+        case "Failed":
+            return degraded(text(status, "reason", "Failed"), text(status, "message"))
+        case "Available" | "Bound" | "Released" as phase:
+            return healthy(phase)
+        case phase:
+            return progressing(phase or "Pending", "not made yet")
 
 
 def claim(manifest: dict[str, Any]) -> HealthVerdict:
@@ -53,11 +76,23 @@ def claim(manifest: dict[str, Any]) -> HealthVerdict:
 def service(manifest: dict[str, Any]) -> HealthVerdict:
     """Judge a Service: a load balancer needs its cluster address, as kstatus says.
 
-    Its outer address is not waited for: a cluster may have nobody who gives one.
+    Its outer address is told of and not waited for: a cluster may have nobody who gives
+    one. A port that the balancer refuses is wrong for good.
     """
     spec = mapping(manifest, "spec")
-    if text(spec, "type") == "LoadBalancer" and not text(spec, "clusterIP"):
+    if text(spec, "type") != "LoadBalancer":
+        return healthy()
+    if not text(spec, "clusterIP"):
         return progressing("NoClusterIP", "no cluster address yet")
+    refused = condition(manifest, "LoadBalancerPortsError")
+    if text(refused, "status") == "True":
+        return degraded(text(refused, "reason", "PortsRefused"), text(refused, "message"))
+    outer = items(mapping(mapping(manifest, "status"), "loadBalancer"), "ingress")
+    for port in (port for entry in outer for port in items(entry, "ports")):
+        if text(port, "error"):
+            return degraded("PortRefused", f"port {port.get('port')}: {text(port, 'error')}")
+    if not outer:
+        return healthy("NoOuterAddress", "nobody has given the load balancer an address yet")
     return healthy()
 
 
@@ -66,29 +101,3 @@ def namespace(manifest: dict[str, Any]) -> HealthVerdict:
     if text(mapping(manifest, "status"), "phase") == "Terminating":
         return progressing("Terminating", "its content is being deleted")
     return healthy("Active")
-
-
-def autoscaler(manifest: dict[str, Any]) -> HealthVerdict:
-    """Judge a HorizontalPodAutoscaler: able to scale, and its metrics readable."""
-    able = condition(manifest, "AbleToScale")
-    active = condition(manifest, "ScalingActive")
-    if not able and not active:
-        return progressing("NotObserved", "has not looked at its target yet")
-    if text(able, "status") == "False":
-        return degraded(text(able, "reason", "UnableToScale"), text(able, "message"))
-    if text(active, "status") != "False":
-        return healthy()
-    reason = text(active, "reason", "ScalingInactive")
-    if reason == "ScalingDisabled":
-        return healthy("ScalingDisabled", "its target stands at 0")
-    return degraded(reason, text(active, "message"))
-
-
-def definition(manifest: dict[str, Any]) -> HealthVerdict:
-    """Judge a CustomResourceDefinition: names accepted and served."""
-    names = condition(manifest, "NamesAccepted")
-    if text(names, "status") == "False":
-        return degraded(text(names, "reason", "NamesRefused"), text(names, "message"))
-    if text(condition(manifest, "Established"), "status") == "True":
-        return healthy("Established")
-    return progressing("Installing", "not served yet")

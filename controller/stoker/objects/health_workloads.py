@@ -64,13 +64,18 @@ def stateful_set(manifest: dict[str, Any]) -> HealthVerdict:
         return _few("PodsNotReady", "Ready", ready, wanted, manifest)
     if wanted == 0:
         return healthy("ScaledToZero")
+    if integer(spec, "minReadySeconds", 0) > 0:
+        available = integer(status, "availableReplicas", 0)
+        if available < wanted:
+            return _few("PodsNotAvailable", "available", available, wanted, manifest)
     strategy = mapping(spec, "updateStrategy")
     if text(strategy, "type") == "OnDelete":
         return healthy("OnDelete", "pods are updated when they are deleted")
     updated = integer(status, "updatedReplicas", 0)
     partition = integer(mapping(strategy, "rollingUpdate"), "partition", 0)
     if partition > 0:
-        due = max(0, wanted - partition)
+        start = integer(mapping(spec, "ordinals"), "start", 0)
+        due = max(0, wanted - max(0, partition - start))
         if updated < due:
             return _few("UpdatingPods", "of the new revision", updated, due, manifest)
         return healthy("PartitionReached", f"{updated} pods updated, partition {partition}")
@@ -86,6 +91,9 @@ def daemon_set(manifest: dict[str, Any]) -> HealthVerdict:
     wanted = integer(status, "desiredNumberScheduled", -1)
     if wanted < 0:
         return progressing("NotObserved", "its controller has not counted nodes yet")
+    present = integer(status, "currentNumberScheduled", wanted)
+    if present < wanted:
+        return _few("PodsMissing", "made", present, wanted, manifest)
     updated = integer(status, "updatedNumberScheduled", 0)
     if text(mapping(spec, "updateStrategy"), "type") != "OnDelete" and updated < wanted:
         return _few("UpdatingPods", "of the new template", updated, wanted, manifest)

@@ -14,6 +14,7 @@ import msgspec
 
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects.health import HealthVerdict, health_of
+from stoker.objects.health_rules import HealthRules
 from stoker.observe.keys import CRDS, WatchKey
 from stoker.observe.nodes import NodeFacts, StateFacts
 from stoker.observe.pods import PodFacts
@@ -42,12 +43,14 @@ class ObjectEvent:
         return self.ref.name if self.notice else str(self.ref)
 
 
-def events_from(key: WatchKey, changes: Iterable[Changed]) -> tuple[ObjectEvent, ...]:
-    """The events worth telling, in the order of the changes."""
+def events_from(
+    key: WatchKey, changes: Iterable[Changed], rules: HealthRules | None = None
+) -> tuple[ObjectEvent, ...]:
+    """The events worth telling, in the order of the changes; `rules` judge custom kinds."""
     found = []
     for change in changes:
         entry = change.after or change.before
-        if entry is not None and (key == CRDS or _matters(change)):
+        if entry is not None and (key == CRDS or _matters(change, rules)):
             found.append(
                 ObjectEvent(
                     ref=key.ref(entry.namespace, entry.name),
@@ -59,7 +62,7 @@ def events_from(key: WatchKey, changes: Iterable[Changed]) -> tuple[ObjectEvent,
     return tuple(found)
 
 
-def _matters(change: Changed) -> bool:
+def _matters(change: Changed, rules: HealthRules | None) -> bool:
     before, after = change.before, change.after
     if before is None or after is None or before.uid != after.uid:
         return True
@@ -67,12 +70,12 @@ def _matters(change: Changed) -> bool:
         return True
     if not after.whole and not before.whole:
         return False
-    return before.content != after.content or _health(before) != _health(after)
+    return before.content != after.content or _health(before, rules) != _health(after, rules)
 
 
-def _health(entry: Entry) -> HealthVerdict:
+def _health(entry: Entry, rules: HealthRules | None) -> HealthVerdict:
     """All that a report shows of a status. Both bodies are whole by now."""
-    return health_of(msgspec.json.decode(entry.body))
+    return health_of(msgspec.json.decode(entry.body), rules)
 
 
 def _unit_of(entry: Entry) -> UnitRef | None:

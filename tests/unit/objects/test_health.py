@@ -18,6 +18,8 @@ KINDS = {
     "HorizontalPodAutoscaler": "autoscaling/v2",
     "CustomResourceDefinition": "apiextensions.k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
+    "CronJob": "batch/v1",
+    "APIService": "apiregistration.k8s.io/v1",
     "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
 }
 
@@ -46,6 +48,7 @@ def pods(**counts: int):
     return {names[name]: count for name, count in counts.items()}
 
 
+BALANCER = {"type": "LoadBalancer", "clusterIP": "10.0.0.9"}
 FULL = pods(replicas=3, updated=3, ready=3, available=3)
 THREE = {"replicas": 3}
 
@@ -97,6 +100,18 @@ THREE = {"replicas": 3}
             id="a budget that allows nothing is still healthy",
         ),
         pytest.param({}, Health.HEALTHY, "Healthy", id="an empty object"),
+        pytest.param(
+            live("LeaderWorkerSet", conditions=[said("Available", "True")]),
+            Health.UNKNOWN,
+            "NoHealthCheck",
+            id="custom kind whose status nobody can read",
+        ),
+        pytest.param(
+            live("LeaderWorkerSet"),
+            Health.HEALTHY,
+            "Healthy",
+            id="custom kind whose status says nothing",
+        ),
     ],
 )
 def test_every_kind_is_judged_by_the_general_rules(manifest, status, reason):
@@ -217,6 +232,24 @@ def test_a_quota_that_stops_pods_is_named():
             "PartitionReached",
             id="partition reached",
         ),
+        pytest.param(
+            {
+                **THREE,
+                "ordinals": {"start": 10},
+                "updateStrategy": {"rollingUpdate": {"partition": 12}},
+            },
+            {**FULL, "updatedReplicas": 0},
+            Health.PROGRESSING,
+            "UpdatingPods",
+            id="partition of ordinals that start at 10",
+        ),
+        pytest.param(
+            {**THREE, "minReadySeconds": 30},
+            pods(replicas=3, ready=3, available=2),
+            Health.PROGRESSING,
+            "PodsNotAvailable",
+            id="ready for too short a time",
+        ),
     ],
 )
 def test_a_stateful_set_is_healthy_when_one_ready_revision_stands(spec, status, health, reason):
@@ -244,8 +277,21 @@ def test_a_stateful_set_is_healthy_when_one_ready_revision_stands(spec, status, 
             Health.HEALTHY,
             "Healthy",
         ),
+        (
+            {"updateStrategy": {"type": "OnDelete"}},
+            {"desiredNumberScheduled": 2, "currentNumberScheduled": 1, "numberAvailable": 2},
+            Health.PROGRESSING,
+            "PodsMissing",
+        ),
     ],
-    ids=["not counted", "no node", "old pods", "one not available", "a person updates the pods"],
+    ids=[
+        "not counted",
+        "no node",
+        "old pods",
+        "one not available",
+        "a person updates the pods",
+        "a node without its pod",
+    ],
 )
 def test_a_daemon_set_is_healthy_when_every_node_has_its_pod(spec, status, health, reason):
     verdict = health_of(live("DaemonSet", spec, **status))
@@ -357,6 +403,32 @@ def test_a_failing_container_is_named_with_what_the_kubelet_says():
             id="job failed",
         ),
         pytest.param(
+            live("Job", conditions=[said("FailureTarget", "True", "PodFailurePolicy")]),
+            Health.DEGRADED,
+            "PodFailurePolicy",
+            id="job whose last pods are being ended",
+        ),
+        pytest.param(live("CronJob"), Health.HEALTHY, "Healthy", id="cron job"),
+        pytest.param(
+            live("CronJob", {"suspend": True}),
+            Health.SUSPENDED,
+            "Suspended",
+            id="cron job suspended",
+        ),
+        pytest.param(
+            live("PersistentVolume", phase="Available"),
+            Health.HEALTHY,
+            "Available",
+            id="volume free",
+        ),
+        pytest.param(
+            live("PersistentVolume", phase="Failed", reason="RecycleFailed"),
+            Health.DEGRADED,
+            "RecycleFailed",
+            id="volume failed",
+        ),
+        pytest.param(live("PersistentVolume"), Health.PROGRESSING, "Pending", id="volume new"),
+        pytest.param(
             live("PersistentVolumeClaim", phase="Bound"), Health.HEALTHY, "Bound", id="claim bound"
         ),
         pytest.param(
@@ -369,8 +441,30 @@ def test_a_failing_container_is_named_with_what_the_kubelet_says():
         pytest.param(
             live("Service", {"type": "LoadBalancer", "clusterIP": "10.0.0.9"}),
             Health.HEALTHY,
-            "Healthy",
+            "NoOuterAddress",
             id="balancer without an outer address",
+        ),
+        pytest.param(
+            live("Service", BALANCER, loadBalancer={"ingress": [{"ip": "203.0.113.9"}]}),
+            Health.HEALTHY,
+            "Healthy",
+            id="balancer with its address",
+        ),
+        pytest.param(
+            live("Service", BALANCER, conditions=[said("LoadBalancerPortsError", "True")]),
+            Health.DEGRADED,
+            "Because",
+            id="balancer that refuses the ports",
+        ),
+        pytest.param(
+            live(
+                "Service",
+                BALANCER,
+                loadBalancer={"ingress": [{"ports": [{"port": 80, "error": "PortInUse"}]}]},
+            ),
+            Health.DEGRADED,
+            "PortRefused",
+            id="balancer that refuses one port",
         ),
         pytest.param(
             live("Service", {"type": "LoadBalancer"}),
@@ -435,6 +529,40 @@ def test_a_failing_container_is_named_with_what_the_kubelet_says():
         pytest.param(
             live("CustomResourceDefinition"), Health.PROGRESSING, "Installing", id="crd new"
         ),
+        pytest.param(
+            live("APIService", conditions=[said("Available", "True")]),
+            Health.HEALTHY,
+            "Available",
+            id="api service available",
+        ),
+        pytest.param(
+            live("APIService", conditions=[said("Available", "False", "MissingEndpoints")]),
+            Health.DEGRADED,
+            "MissingEndpoints",
+            id="api service without a server",
+        ),
+        pytest.param(live("APIService"), Health.PROGRESSING, "NotObserved", id="api service new"),
+        pytest.param(
+            live(
+                "PodDisruptionBudget",
+                conditions=[said("DisruptionAllowed", "False", "SyncFailed")],
+            ),
+            Health.DEGRADED,
+            "SyncFailed",
+            id="budget whose pods cannot be counted",
+        ),
+        pytest.param(
+            live("PodDisruptionBudget", conditions=[said("DisruptionAllowed", "False")]),
+            Health.HEALTHY,
+            "Healthy",
+            id="budget that is used up",
+        ),
+        pytest.param(
+            live("ReplicationController", THREE, **pods(replicas=3, ready=3, available=2)),
+            Health.PROGRESSING,
+            "PodsNotAvailable",
+            id="replication controller",
+        ),
     ],
 )
 def test_other_built_in_kinds_have_their_own_rule(manifest, health, reason):
@@ -450,6 +578,9 @@ def test_other_built_in_kinds_have_their_own_rule(manifest, health, reason):
         (ReplicaPhase.STUCK, Health.DEGRADED, "Stuck"),
         (ReplicaPhase.STARTING, Health.PROGRESSING, "Starting"),
         (ReplicaPhase.IMAGE_PULL, Health.PROGRESSING, "ImagePull"),
+        (ReplicaPhase.PENDING, Health.PROGRESSING, "Pending"),
+        (ReplicaPhase.NODE_PROVISIONING, Health.PROGRESSING, "NodeProvisioning"),
+        (ReplicaPhase.TERMINATING, Health.PROGRESSING, "Terminating"),
     ],
 )
 def test_a_replica_is_judged_by_its_phase(phase, health, reason):

@@ -1,10 +1,13 @@
 from dataclasses import replace
 
+from stoker.cel import Cel
+from stoker.model.health_file import HealthCheck
 from stoker.model.live import LiveObject
 from stoker.model.outcome import Health
 from stoker.model.refs import ObjectRef
 from stoker.objects.health import health_of
 from stoker.objects.health_memo import HealthMemo
+from stoker.objects.health_rules import HealthRules
 
 
 def job(resource_version: str = "1", *, complete: bool = True, uid: str = "u1") -> LiveObject:
@@ -54,3 +57,22 @@ def test_an_object_without_uid_is_judged_every_time():
     memo.health_of(replace(job(), uid=""))
 
     assert Health.PROGRESSING is memo.health_of(replace(job(complete=False), uid="")).status
+
+
+def rules(current: str) -> HealthRules:
+    return HealthRules(Cel(), [HealthCheck("batch", "Job", "job.yaml", current=current)])
+
+
+def test_other_health_files_judge_everything_anew():
+    """A commit that mends a health file changes no object's version."""
+    memo = HealthMemo()
+    assert Health.PROGRESSING is memo.health_of(job(), rules("false")).status
+
+    assert Health.HEALTHY is memo.health_of(job(), rules("true")).status
+
+
+def test_the_same_health_files_judge_nothing_anew():
+    memo = HealthMemo()
+    first = memo.health_of(job(), rules("true"))
+
+    assert memo.health_of(job(), rules("true")) is first

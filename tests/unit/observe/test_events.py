@@ -1,21 +1,24 @@
 import pytest
 
+from stoker.cel import Cel
+from stoker.model.health_file import HealthCheck
 from stoker.objects import names
+from stoker.objects.health_rules import HealthRules
 from stoker.observe.events import ObjectEvent, events_from
 from stoker.observe.keys import CRDS, NODE_STATES, NODES, PODS, WatchKey
 from stoker.observe.projection import entry_from
 from stoker.observe.store import Changed
-from unit.observe.observe_builders import FLEET, LLAMA, deployment, manifest, node, pod
+from unit.observe.observe_builders import FLEET, LLAMA, deployment, manifest, marked, node, pod
 
 DEPLOYMENTS = WatchKey("apps", "Deployment", "v1", "llm")
 MAPS = WatchKey("", "ConfigMap", "v1")
 
 
-def told(key, before, after):
+def told(key, before, after, rules=None):
     change = Changed(
         *(None if raw is None else entry_from(raw, key, FLEET) for raw in (before, after))
     )
-    return events_from(key, [change])
+    return events_from(key, [change], rules)
 
 
 def entry(*fields, manager="other", **more):
@@ -127,3 +130,19 @@ def test_a_new_notice_is_urgent_and_an_old_one_is_not():
     assert [event.notice for event in told(NODE_STATES, None, report)] == [True]
     assert [event.notice for event in told(NODES, noticed, cordoned)] == [False]
     assert [event.notice for event in told(NODES, noticed, None)] == [False]
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_told"),
+    [pytest.param("Down", True, id="it fails"), pytest.param("Busy", False, id="still well")],
+)
+def test_a_custom_kind_is_told_when_its_health_file_says_otherwise(phase, is_told):
+    """No condition changes, and kstatus would see no difference."""
+    key = WatchKey("example.com", "Widget", "v1", "llm")
+    check = HealthCheck(
+        "example.com", "Widget", "w.yaml", current="true", failed="status.phase == 'Down'"
+    )
+    raw = marked(manifest("example.com/v1", "Widget", "w", "llm"))
+    before, after = with_status(raw, phase="Up"), with_status(raw, phase=phase)
+
+    assert bool(told(key, before, after, HealthRules(Cel(), [check]))) is is_told
