@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from stoker.errors import Finding, SourceLocation
+from stoker.model.health_file import HealthCheck
 from stoker.model.refs import SourceRevision, UnitRef
 
 __all__ = [
@@ -336,6 +337,8 @@ class Desired:
     broken: tuple[UnitRef, ...] = ()
     unit_set_known: bool = True
     templates: tuple[Blob, ...] = ()
+    health: tuple[HealthCheck, ...] = ()
+    """What the fleet's own health files say, one check a kind, by file and place in it."""
     allow_delete: tuple[str, ...] = ()
     """Arguments of `Stoker-Allow-Delete:` trailers of the commit: unit refs or `all`."""
 

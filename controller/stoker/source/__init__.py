@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stoker.source.check_file import check_file
 from stoker.source.fleet_file import read_fleet
+from stoker.source.health_files import shipped_checks
 from stoker.source.json_schema import schemas
 from stoker.source.memo import SourceMemo
 from stoker.source.reasons import REASONS
@@ -16,6 +17,7 @@ __all__ = [
     "SourceMemo",
     "check_file",
     "schemas",
+    "shipped_checks",
     "REASONS",
     "read_fleet",
     "read_unit_file",

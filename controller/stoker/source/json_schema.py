@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from stoker.source.durations import DURATION_PATTERN, duration_text
 from stoker.source.schema_bundle import BundleFile
 from stoker.source.schema_fleet import FleetFile
+from stoker.source.schema_health import HealthPolicyFile
 from stoker.source.schema_service import ModelServiceFile
 
 __all__ = ["schemas"]
@@ -22,6 +23,7 @@ DIALECT = "http://json-schema.org/draft-07/schema#"
 _KINDS: dict[str, type[BaseModel]] = {
     "Bundle": BundleFile,
     "Fleet": FleetFile,
+    "HealthPolicy": HealthPolicyFile,
     "ModelService": ModelServiceFile,
 }
 

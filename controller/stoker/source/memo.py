@@ -12,6 +12,7 @@ from typing import TypeAlias
 from stoker.model.fleet import Desired
 from stoker.source.compile import Compiled
 from stoker.source.fleet_file import FleetRead
+from stoker.source.health_files import HealthFile
 from stoker.source.unit_file import UnitFile
 
 __all__ = ["SourceMemo"]
@@ -27,6 +28,7 @@ class SourceMemo:
     files: dict[FileKey, UnitFile] = field(default_factory=dict)
     fleet: tuple[tuple[str, str, str], FleetRead] | None = None
     """Key (path, blob id, tracked ref) and result of the Fleet file."""
+    health: dict[FileKey, HealthFile] = field(default_factory=dict)
     units: dict[tuple[FileKey, FileKey], tuple[Compiled, ...]] = field(default_factory=dict)
     """By the keys of the Fleet file and of the unit file."""
     last: tuple[tuple[str, str, str], Desired] | None = None

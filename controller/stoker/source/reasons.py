@@ -11,6 +11,7 @@ __all__ = ["REASONS"]
 _FILES = {
     "ambiguous-scalar": "Readers of YAML disagree on this unquoted text; put it in quotes.",
     "conflict-marker": "The file holds an unresolved merge conflict.",
+    "duplicate-health-check": "Two health files of the fleet describe one kind; the first is used.",
     "duplicate-key": "A map gives the same key twice; readers would keep different ones.",
     "file-changed": "A file changed while the folder was read; run the command again.",
     "file-missing": "A file that was listed has no content to read.",
@@ -31,8 +32,10 @@ _FILES = {
 }
 
 _FIELDS = {
+    "expressions-missing": "The package that evaluates CEL is not installed here.",
     "field-missing": "A required field is absent.",
     "invalid-duration": "Not a duration as Gateway API spells them: 90s, 10m, 1h30m.",
+    "invalid-expression": "The CEL expression cannot be used; line and column are in the file.",
     "invalid-name": "Names are DNS labels: a-z, 0-9 and -, at most 63 characters.",
     "invalid-quantity": "Not a Kubernetes quantity: 500m, 4, 16Gi.",
     "invalid-type": "The value has another type than the field takes.",

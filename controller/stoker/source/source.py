@@ -10,14 +10,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from stoker.cel import Cel
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled
 from stoker.model.fleet import Blob, Bundle, Desired, ModelService, Unit
+from stoker.model.health_file import HealthCheck
 from stoker.model.ports import Repo
 from stoker.model.refs import SourceRevision, UnitRef
 from stoker.source.bundle import bundle_of
 from stoker.source.compile import Compiled, Patch, compile_draft
 from stoker.source.findings import did_you_mean
 from stoker.source.fleet_file import FleetRead, Pattern, read_fleet
+from stoker.source.health_files import (
+    HEALTH_FILES,
+    HealthFile,
+    in_force,
+    missing_runtime,
+    read_health_file,
+)
 from stoker.source.include import FileIndex, resolve_path
 from stoker.source.memo import SourceMemo
 from stoker.source.schema_bundle import BundleSpec
@@ -92,6 +101,8 @@ def _desired(
     known = not findings
     templates, template_findings = _templates(read, index)
     findings += template_findings
+    health, health_findings = _health(repo, index, memo)
+    findings += health_findings
     files = _unit_files(repo, blobs, memo)
     compiled: list[Compiled] = []
     for blob, file in zip(blobs, files, strict=True):
@@ -121,6 +132,7 @@ def _desired(
         broken=tuple(sorted(broken)),
         unit_set_known=known,
         templates=templates,
+        health=health,
         allow_delete=allowed_deletes(repo.message(revision.commit)),
     )
 
@@ -131,8 +143,9 @@ def _included(
     """Every unit file, sorted by path, each once; a finding for each pattern without any."""
     found: dict[str, Blob] = {}
     findings = []
+    others = {fleet_path, *(blob.path for blob in index.matching(HEALTH_FILES))}
     for pattern in read.include:
-        blobs = [blob for blob in index.matching(pattern.path) if blob.path != fleet_path]
+        blobs = [blob for blob in index.matching(pattern.path) if blob.path not in others]
         found.update((blob.path, blob) for blob in blobs)
         if not blobs:
             findings.append(_no_match(pattern, index, "include-no-match"))
@@ -156,6 +169,26 @@ def _templates(read: FleetRead, index: FileIndex) -> tuple[tuple[Blob, ...], lis
         if not blobs:
             findings.append(_no_match(pattern, index, "templates-no-match"))
     return tuple(found.values()), findings
+
+
+def _health(
+    repo: Repo, index: FileIndex, memo: SourceMemo
+) -> tuple[tuple[HealthCheck, ...], list[Finding]]:
+    """What the fleet's health files say; none of their faults stops a unit."""
+    cel = Cel()
+    blobs = index.matching(HEALTH_FILES)
+    if not blobs:
+        memo.health = {}
+        return (), list(missing_runtime(cel))
+    wanted = [blob for blob in blobs if (blob.path, blob.oid) not in memo.health]
+    for blob, data, problem in _read_all(repo, wanted):
+        read = HealthFile(findings=(problem,)) if problem is not None else None
+        memo.health[blob.path, blob.oid] = read or read_health_file(blob.path, data, cel)
+    files = [memo.health[blob.path, blob.oid] for blob in blobs]
+    memo.health = {(b.path, b.oid): file for b, file in zip(blobs, files, strict=True)}
+    checks, findings = in_force(files)
+    findings += (finding for file in files for finding in file.findings)
+    return checks, [*findings, *missing_runtime(cel)]
 
 
 def _unit_files(repo: Repo, blobs: Sequence[Blob], memo: SourceMemo) -> list[UnitFile]:

@@ -25,6 +25,7 @@ MAX_FILE_BYTES = 2**20
 
 _LFS = b"version https://git-lfs.github.com/spec/"
 _ELSEWHERE = {
+    "HealthPolicy": "health files stand in policies/health/ of the repository",
     "Fleet": "a Fleet includes units, never another Fleet",
     "NodeState": "a NodeState lives in the cluster only",
 }

@@ -37,7 +37,8 @@ _CONFLICT = re.compile(rb"^(?:<{7}|>{7})(?: |\r?$)", re.MULTILINE)
 class Document:
     """One document. `places` has every mapping key and list item; `bad` the disputed fields.
 
-    Values may share parts (aliases): treat them as read-only.
+    Values may share parts (aliases): treat them as read-only. `texts` has where each text
+    itself begins and its style (`|`, `>`, a quote, or empty), if that was asked for.
     """
 
     value: Any
@@ -45,6 +46,7 @@ class Document:
     places: dict[Field, SourceLocation]
     findings: tuple[Finding, ...] = ()
     bad: tuple[Field, ...] = ()
+    texts: dict[Field, tuple[SourceLocation, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,11 @@ class YamlFile:
     broken: Finding | None = None
 
 
-def read_yaml(path: str, data: bytes) -> YamlFile:
-    """Read all documents of a file. Never raises: what is wrong comes as findings."""
+def read_yaml(path: str, data: bytes, *, texts: bool = False) -> YamlFile:
+    """Read all documents of a file. Never raises: what is wrong comes as findings.
+
+    `texts` asks for the places of texts too, which only files with expressions need.
+    """
     problem = _unreadable(path, data)
     if problem is not None:
         return YamlFile(broken=problem)
@@ -70,7 +75,7 @@ def read_yaml(path: str, data: bytes) -> YamlFile:
         while not loader.check_event(yaml.StreamEndEvent):
             event = loader.get_event()
             if isinstance(event, yaml.DocumentStartEvent):
-                document = _Composer(path, loader).document()
+                document = _Composer(path, loader, keep_texts=texts).document()
                 if document.value is not None or document.findings:
                     documents.append(document)
     except _Stop as stop:
@@ -104,11 +109,13 @@ class _Composer:
 
     path: str
     loader: Any
+    keep_texts: bool = False
     nodes: int = 0
     places: dict[Field, SourceLocation] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     bad: list[Field] = field(default_factory=list)
     anchors: dict[str, _Anchor] = field(default_factory=dict)
+    texts: dict[Field, tuple[SourceLocation, str]] = field(default_factory=dict)
 
     def document(self) -> Document:
         """Read up to the end of the document whose start was just read."""
@@ -116,7 +123,8 @@ class _Composer:
         location = self.location(first)
         value = self.node(first, (), 1)
         self.loader.get_event()
-        return Document(value, location, self.places, tuple(self.findings), tuple(self.bad))
+        findings, bad = tuple(self.findings), tuple(self.bad)
+        return Document(value, location, self.places, findings, bad, self.texts)
 
     def location(self, event: Any) -> SourceLocation:
         mark = event.start_mark
@@ -168,6 +176,8 @@ class _Composer:
 
     def scalar(self, event: Any, at: Field) -> Any:
         text: str = event.value
+        if self.keep_texts:
+            self.texts[at] = (self.location(event), event.style or "")
         if not event.implicit[0]:
             return text
         value = plain_value(text)
