@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
 from stoker.apply import HistoryStore, InventoryStore, apply
+from stoker.cel import Cel
 from stoker.check import CheckMemo, check
 from stoker.decide import decide
 from stoker.diff import Audit, DiffMemo, diff
@@ -28,12 +29,13 @@ from stoker.model.ports import Clock, Cluster, Repo
 from stoker.model.refs import SourceRevision
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import Snapshot
+from stoker.objects.health_rules import HealthRules
 from stoker.observe import Observer, WatchKey, base_keys, observe
 from stoker.render import Renderer, render, shape
 from stoker.report import Identity, PreviousStatus, Report, ReportInputs, StatusWritten, report
-from stoker.source import SourceMemo, source
+from stoker.source import SourceMemo, shipped_checks, source
 
-__all__ = ["Parts", "Pass", "Reach", "State", "finding_of", "reconcile", "reported"]
+__all__ = ["Parts", "Pass", "Reach", "State", "finding_of", "health_rules", "reconcile", "reported"]
 
 _log = get_log("pass")
 
@@ -152,6 +154,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     if reach >= Reach.APPLY and desired.fleet.mode is FleetMode.CORRECT:
         parts.prepare()
     fleet_id = parts.identity.fleet_id
+    parts.observer.health_rules = health_rules(desired)
     seen = observe(parts.observer, desired, found.now_ms)
     shapes = shape(desired, parts.repo, parts.renderer, fleet_id, checkpoint=parts.checkpoint)
     plan = decide(desired, shapes.shapes, seen.snapshot, state.history, found.now_ms)
@@ -218,6 +221,7 @@ def reported(parts: Parts, state: State, found: Pass) -> Pass:
             changes=found.changes,
             outcome=found.outcome,
             live=found.live,
+            health=health_rules(found.desired),
             previous=state.previous,
             findings=found.findings,
             warnings=parts.warnings(),
@@ -235,6 +239,11 @@ def _audit(parts: Parts, desired: Desired, now_ms: int) -> Audit | None:
         parts.audit.begin(now_ms, parts.cluster.server().version)
         return parts.audit
     return None
+
+
+def health_rules(desired: Desired | None) -> HealthRules:
+    """How custom kinds are judged: by the fleet's own health files, then by the shipped ones."""
+    return HealthRules(Cel(), desired.health if desired is not None else (), shipped_checks)
 
 
 def _refuse_other_cluster(parts: Parts, desired: Desired) -> None:

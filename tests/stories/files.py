@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from stoker.cli.world import CLUSTER_UID
+from stoker.model.refs import ObjectRef
 from stoker.sim.start_times import StartTimes
 
 GIB = 1024**3
@@ -111,6 +112,27 @@ def a_config_map(name: str, data: Mapping[str, str] | None = None, **metadata: A
         "kind": "ConfigMap",
         "metadata": {"name": name, **metadata},
         "data": dict(data or {"key": "value"}),
+    }
+    return yaml.safe_dump(body, sort_keys=False)
+
+
+def a_custom_kind(ref: ObjectRef, plural: str) -> str:
+    """The CRD of a namespaced kind with a status of its own, any fields allowed."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": ref.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }
+    names = {"kind": ref.kind, "plural": plural, "singular": ref.kind.lower()}
+    spec = {"group": ref.group, "scope": "Namespaced", "names": names, "versions": [version]}
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{ref.group}"},
+        "spec": spec,
     }
     return yaml.safe_dump(body, sort_keys=False)
 

@@ -12,7 +12,17 @@ from stoker.cli.app import run
 from stoker.kube.client import Client
 from stoker.model.refs import ObjectRef
 from stories.faults import Faults
-from stories.files import FLEET, a_bundle, a_config_map, a_fleet, a_service, example, the_village
+from stories.files import (
+    FLEET,
+    a_bundle,
+    a_config_map,
+    a_custom_kind,
+    a_fleet,
+    a_service,
+    example,
+    the_fleet,
+    the_village,
+)
 from stories.looks import data, is_clean, tell
 
 CANARY = "canary-5e1f0c2d"
@@ -29,21 +39,30 @@ spec:
 
 
 @pytest.fixture
-def stoker(world, monkeypatch, capsys):
-    """Run a command on the world's cluster and work tree: exit code, stdout, stderr."""
+def stoker_on(monkeypatch, capsys):
+    """Make a command on a world's cluster and work tree: exit code, stdout, stderr."""
 
-    def connect(*_arguments, **_options):
-        return Client(Faults()(world.server), user_agent="command")
+    def on(world):
+        def connect(*_arguments, **_options):
+            return Client(Faults()(world.server), user_agent="command")
 
-    monkeypatch.setattr("stoker.cli.session.connect", connect)
+        monkeypatch.setattr("stoker.cli.session.connect", connect)
 
-    def command(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run([*arguments, "--path", str(world.work_tree)])
-        captured = capsys.readouterr()
-        return int(code), captured.out, captured.err
+        def command(*arguments: str) -> tuple[int, str, str]:
+            capsys.readouterr()
+            code = run([*arguments, "--path", str(world.work_tree)])
+            captured = capsys.readouterr()
+            return int(code), captured.out, captured.err
 
-    return command
+        return command
+
+    return on
+
+
+@pytest.fixture
+def stoker(world, stoker_on):
+    """Run a command on the village's cluster and work tree."""
+    return stoker_on(world)
 
 
 def edit(world, files: dict[str, str]) -> None:
@@ -270,3 +289,28 @@ def test_the_village_is_what_the_other_stories_think_it_is(world, stoker):
         for path in world.work_tree.rglob("*.yaml")
         if ".git" not in path.parts
     )
+
+
+def test_explain_names_the_health_file_that_called_an_object_unwell(settled, stoker_on):
+    ref = ObjectRef("keda.sh", "ScaledObject", "llm", "llama", "v1alpha1")
+    body = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": {"name": ref.name}}
+    side = {"object.yaml": yaml.safe_dump(body), "map.yaml": a_config_map("side")}
+    crds = {"crd.yaml": a_custom_kind(ref, "scaledobjects")}
+    world = settled(the_fleet(crds=crds, side=side))
+    condition = {"type": "Ready", "status": "False", "message": "no such metric"}
+    status = {"status": {"conditions": [condition]}}
+    world.cluster.patch(ref, "merge", status, manager="keda", subresource="status")
+
+    code, out, _ = stoker_on(world)("explain", "side")
+
+    assert code == 0
+    assert out.splitlines()[1:] == [
+        "HEALTH  1 of 2 objects are well",
+        "  ScaledObject llm/llama  Degraded: Failed",
+        "    no such metric",
+        "    by policies/health/keda.yaml of Stoker",
+    ]
+
+    _, out, _ = stoker_on(world)("explain", "base")
+
+    assert out.splitlines()[1:] == ["HEALTH  1 of 1 objects are well"]

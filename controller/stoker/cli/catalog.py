@@ -40,7 +40,7 @@ COMMANDS = (
     Command("apply", "Run", "Show the difference, ask, and make one pass at a revision"),
     Command("run", "Run", "Follow a repository and make the cluster what it says", "run_command"),
     Command("status", "Look", "Show how the fleet is, and what needs attention"),
-    Command("explain", "Look", "Say why a service is where it is, or what a reason code means"),
+    Command("explain", "Look", "Say why a unit is as it is, or what a reason code means"),
     Command("dev", "Tools", "Stand-ins: a control plane, GPU nodes, an engine", "", "app", True),
     Command("demo", "Tools", "Watch four scenes on an embedded cluster, no GPU needed"),
     Command("doctor", "Tools", "Check programs, the render jail and the cluster"),

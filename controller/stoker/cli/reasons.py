@@ -90,6 +90,19 @@ _CONDITIONS = {
     "Waiting": "Something else must happen first; the message says what.",
 }
 
+_HEALTH = {
+    "Current": "A health file's expression current holds.",
+    "ExpressionFailed": "An expression of the health file fails on this object: Unknown, never well.",
+    "ExpressionsMissing": "The package that evaluates health files is not installed here.",
+    "Failed": "A health file's expression failed holds.",
+    "HealthFileWrong": "The health file of this kind has an expression that cannot be used.",
+    "InProgress": "A health file's expression inProgress holds.",
+    "NoHealthCheck": "The kind has a status without a condition Ready, and no health file reads it.",
+    "NotCurrent": "No expression of the health file holds yet.",
+    "NotObserved": "Its controller has not looked at it, or not at this generation.",
+    "Suspended": "It is paused on purpose.",
+}
+
 _RULES = {
     "cordoned": "The node is cordoned.",
     "cpu": "Too little CPU is free on the node.",
@@ -131,6 +144,7 @@ def reason_groups() -> dict[str, dict[str, str]]:
         "Commands": _COMMANDS,
         "Holds": _HOLDS,
         "Conditions": _CONDITIONS,
+        "Health files": _HEALTH,
         "Rules that turn a node away": _RULES,
     }
     return {title: dict(sorted(group.items())) for title, group in groups.items()}

@@ -13,6 +13,7 @@ from stoker.model.outcome import Condition, Document, PassOutcome
 from stoker.model.plan import Plan
 from stoker.model.refs import SourceRevision, UnitRef
 from stoker.model.snapshot import Snapshot
+from stoker.objects.health_rules import HealthRules
 from stoker.report.mirror import Mirror
 from stoker.report.previous import PreviousStatus
 
@@ -57,7 +58,7 @@ class ReportInputs:
     mode Observe and in previews. `scope` names the units this pass looked at (None =
     all); the others are reported as they were. `findings` are those of shape, render and
     check that no unit's changes carry; `warnings` concern the controller itself (a
-    missing CRD, a jail with holes).
+    missing CRD, a jail with holes). `health` are the health files in force.
     """
 
     identity: Identity
@@ -70,6 +71,7 @@ class ReportInputs:
     changes: ChangeSet | None = None
     outcome: PassOutcome | None = None
     live: LiveView | None = None
+    health: HealthRules | None = None
     previous: PreviousStatus = field(default_factory=PreviousStatus)
     scope: tuple[UnitRef, ...] | None = None
     findings: tuple[Finding, ...] = ()

@@ -258,14 +258,15 @@ def _object_verdicts(
             continue
         verdict = _verdict_on(change, facts, inputs)
         if verdict.status is not Health.HEALTHY:
-            verdicts.append(
-                HealthVerdict(
-                    verdict.status,
-                    verdict.reason,
-                    f"{change.ref}: {verdict.message}" if verdict.message else str(change.ref),
-                )
-            )
+            told = verdict_text(change.ref, verdict)
+            verdicts.append(HealthVerdict(verdict.status, verdict.reason, told, verdict.by))
     return tuple(verdicts)
+
+
+def verdict_text(ref: ObjectRef, verdict: HealthVerdict) -> str:
+    """`Kind namespace/name: why (by policies/health/keda.yaml)`, for conditions and people."""
+    told = f"{ref}: {verdict.message}" if verdict.message else str(ref)
+    return f"{told} (by {verdict.by})" if verdict.by else told
 
 
 def _verdict_on(change: Change, facts: UnitFacts, inputs: ReportInputs) -> HealthVerdict:
@@ -275,7 +276,7 @@ def _verdict_on(change: Change, facts: UnitFacts, inputs: ReportInputs) -> Healt
         return HealthVerdict(Health.UNKNOWN, Reason.UNKNOWN, why)
     live = inputs.live.get(change.ref)
     if live is not None:
-        return inputs.previous.memo.health_of(live)
+        return inputs.previous.memo.health_of(live, inputs.health)
     if (result := facts.results.get(change.ref)) and result.result is Result.CREATED:
         return HealthVerdict(Health.PROGRESSING, "Created", "just created")
     return ABSENT
