@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from stoker.cel.evaluator import Cel
+from stoker.cel.evaluator import PACKAGE, Cel
 
-__all__ = ["Cel"]
+__all__ = ["PACKAGE", "Cel"]

@@ -63,7 +63,7 @@ _COLOURS = {Verdict.OK: "green", Verdict.WITHOUT: "yellow", Verdict.MISSING: "re
 
 
 def doctor(*, kubeconfig: Kubeconfig = None, context: Context = "") -> int:
-    """Check programs, the render jail and the cluster; exit 2 when something needed is missing."""
+    """Check programs, health files, the render jail and the cluster; exit 2 when something needed is missing."""
     checks = list(_all(kubeconfig, context))
     sys.stdout.write(verdict_text(checks, Style()))
     missing = any(check.verdict is Verdict.MISSING for check in checks)
@@ -84,6 +84,7 @@ def _all(kubeconfig: Path | None, context: str) -> Iterator[Check]:
     yield Check("python", Verdict.OK, platform.python_version())
     for program in _PROGRAMS:
         yield _program(program)
+    yield _expressions()
     yield _jail()
     yield _cluster(kubeconfig, context)
 
@@ -111,6 +112,17 @@ def _version(text: str) -> tuple[int, int]:
     parts = words[0].split(".") if words else []
     numbers = [int(part) for part in parts[:2] if part.isdigit()]
     return (numbers[0], numbers[1]) if len(numbers) == 2 else (0, 0)
+
+
+def _expressions() -> Check:
+    from importlib.metadata import version
+
+    from stoker.cel import PACKAGE, Cel
+
+    if Cel().missing:
+        text = f"{PACKAGE} is not installed: kinds that health files describe are Unknown"
+        return Check("health files", Verdict.WITHOUT, text)
+    return Check("health files", Verdict.OK, f"{PACKAGE} {version(PACKAGE)}")
 
 
 def _jail() -> Check:

@@ -13,7 +13,6 @@ from functools import lru_cache
 
 from pydantic import ValidationError
 
-from stoker.cel import Cel
 from stoker.errors import Finding, Severity, SourceLocation, Stalled
 from stoker.model.expression import Expressions, Fault
 from stoker.model.health_file import HealthCheck
@@ -49,8 +48,8 @@ class HealthFile:
     findings: tuple[Finding, ...] = ()
 
 
-def read_health_file(path: str, data: bytes, expressions: Expressions) -> HealthFile:
-    """Read and compile one file. Never raises."""
+def read_health_file(path: str, data: bytes, expressions: Expressions | None) -> HealthFile:
+    """Read one file, and compile its expressions where an evaluator is given. Never raises."""
     problem = unusable(path, data)
     if problem is not None:
         return HealthFile(findings=(problem,))
@@ -67,7 +66,9 @@ def read_health_file(path: str, data: bytes, expressions: Expressions) -> Health
         findings += problems
         for index, block in enumerate(parsed.spec.checks if parsed is not None else ()):
             at: Field = ("spec", "checks", index)
-            wrong = _expression_findings(document, lines, at, block, expressions)
+            wrong = []
+            if expressions is not None:
+                wrong = _expression_findings(document, lines, at, block, expressions)
             findings += wrong
             place = closest(document.places, at, document.location)
             checks.append((_check(path, block, wrong), place))
@@ -102,14 +103,16 @@ def missing_runtime(expressions: Expressions) -> tuple[Finding, ...]:
 
 @lru_cache(maxsize=1)
 def shipped_checks() -> tuple[HealthCheck, ...]:
-    """The checks that come with Stoker, by file name; none where the installation lacks them."""
+    """The checks that come with Stoker, by file name; none where the installation lacks them.
+
+    Not compiled: tests do that, and a fleet has objects of few of their kinds.
+    """
     try:
         folder = shipped_folder("policies") / "health"
     except Stalled:
         return ()
-    cel = Cel()
     files = [
-        read_health_file(f"policies/health/{file.name}", file.read_bytes(), cel)
+        read_health_file(f"policies/health/{file.name}", file.read_bytes(), None)
         for file in sorted(folder.glob("*.yaml"))
     ]
     return tuple(replace(check, path=check.path + SHIPPED) for check in in_force(files)[0])

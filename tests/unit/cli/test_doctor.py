@@ -45,6 +45,17 @@ def test_an_old_git_is_missing_too(shell, tmp_path, monkeypatch, said, code):
     assert shell("doctor").code == code
 
 
+def test_the_package_of_health_files_is_looked_for(shell, monkeypatch):
+    assert re.search(r"^ok +health files +cel-expr-python [0-9]", shell("doctor").out, re.MULTILINE)
+
+    monkeypatch.setattr("stoker.cel.evaluator._is_installed", lambda: False)
+    answer = shell("doctor")
+
+    assert answer.code == 0
+    told = r"^without +health files +cel-expr-python is not installed: "
+    assert re.search(told, answer.out, re.MULTILINE)
+
+
 def test_lines_are_aligned():
     checks = [Check("git", Verdict.OK, "2.39"), Check("render jail", Verdict.WITHOUT, "no")]
 
