@@ -24,7 +24,7 @@ spec:
       kind: Widget
       failed: status.phase == 'Down'
       current: status.phase == 'Up'
-      message: "'phase ' + status.phase"
+      message: "['phase', status.phase].join(' ')"
 """
 
 

@@ -14,11 +14,11 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
-from stoker.cel.bounds import out_of_bounds
 from stoker.cel.library import declarations
+from stoker.cel.sums import joining_sums
 from stoker.model.expression import Answer, Fault, Truth
 
-__all__ = ["PACKAGE", "VARIABLES", "Cel"]
+__all__ = ["MAX_CHARACTERS", "PACKAGE", "VARIABLES", "Cel"]
 
 PACKAGE = "cel-expr-python"
 
@@ -27,10 +27,13 @@ VARIABLES = ("object", "self", "apiVersion", "kind", "metadata", "spec", "status
 its fields at the top (as Flux has them). A field that the object lacks is an empty map."""
 
 _CONFIGURATION = "name: stoker\nextensions:\n" + "".join(
-    f"- name: {name}\n"
-    for name in ("optional", "math", "bindings", "sets", "two-var-comprehensions")
+    f"- name: {name}\n" for name in ("optional", "math", "bindings", "two-var-comprehensions")
 )
-"""Strings, lists and regex are left out: they multiply values without bound (library)."""
+"""Strings, lists and regex are left out: they multiply values without bound. Of sets, one
+call compares everything with everything. The library has what people use of them."""
+
+MAX_CHARACTERS = 4096
+"""Of one expression; those we ship have 400."""
 
 _REMEMBERED = 2048
 _PLACE = re.compile(r"ERROR: <input>:(\d+):(\d+): ([^\n]*)")
@@ -52,8 +55,7 @@ class Cel:
         Without the package every expression passes: nobody can tell.
         """
         if _runtime() is None:
-            bound = out_of_bounds(expression)
-            return (bound,) if bound is not None else ()
+            return ()
         compiled = _compiled(expression)
         if compiled.faults:
             return compiled.faults
@@ -163,16 +165,17 @@ def _runtime() -> _Runtime | None:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _compiled(expression: str) -> _Compiled:
-    bound = out_of_bounds(expression)
-    if bound is not None:
-        return _Compiled(faults=(bound,))
+    if len(expression) > MAX_CHARACTERS:
+        message = f"has {len(expression)} characters; {MAX_CHARACTERS} are allowed"
+        return _Compiled(faults=(Fault(message),))
     runtime = _runtime()
     assert runtime is not None, "asked before"
     try:
         program = runtime.environment.compile(expression)
     except (RuntimeError, ValueError, TypeError) as error:
         return _Compiled(faults=_faults(str(error)))
-    return _Compiled(program, program.return_type().name())
+    sums = joining_sums(expression, program.serialize())
+    return _Compiled(program, program.return_type().name(), sums)
 
 
 def _faults(text: str) -> tuple[Fault, ...]:

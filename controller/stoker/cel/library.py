@@ -12,8 +12,8 @@ from typing import Any
 
 __all__ = ["MAX_TEXT", "declarations"]
 
-MAX_TEXT = 65_536
-"""Characters of a text that a function gives; conditions hold 32,768 at most."""
+MAX_TEXT = 16_384
+"""Characters of a text that a function gives: 160 MB when a loop makes as many as it may."""
 
 
 def declarations(cel: Any) -> list[Any]:
@@ -40,7 +40,7 @@ def declarations(cel: Any) -> list[Any]:
             (text, [text, whole, whole], _substring),
         ],
         "sum": [(anything, [things], _sum)],
-        "trim": [(text, [text], str.strip)],
+        "trim": [(text, [text], lambda value: _bounded(value.strip()))],
         "upperAscii": [(text, [text], _upper)],
     }
     return [
@@ -52,7 +52,27 @@ def declarations(cel: Any) -> list[Any]:
             ],
         )
         for name, overloads in table.items()
+    ] + [
+        cel.FunctionDecl(
+            f"sets.{name}",
+            [cel.Overload(f"stoker_sets_{name}", truth, [things, things], False, call)],
+        )
+        for name, call in _SETS.items()
     ]
+
+
+def _plain(items: list[Any]) -> frozenset[tuple[bool, Any]]:
+    """A set of plain values, in which true is not 1."""
+    if any(isinstance(item, list | dict) for item in items):
+        raise ValueError("sets of texts, numbers and truths only")
+    return frozenset((isinstance(item, bool), item) for item in items)
+
+
+_SETS: dict[str, Callable[[list[Any], list[Any]], bool]] = {
+    "contains": lambda items, wanted: _plain(wanted) <= _plain(items),
+    "equivalent": lambda items, others: _plain(items) == _plain(others),
+    "intersects": lambda items, others: not _plain(items).isdisjoint(_plain(others)),
+}
 
 
 def _bounded(value: str) -> str:
@@ -82,7 +102,7 @@ def _split(value: str, separator: str) -> list[str]:
 def _substring(value: str, start: int, end: int) -> str:
     if not 0 <= start <= end <= len(value):
         raise ValueError(f"substring({start}, {end}) of {len(value)} characters")
-    return value[start:end]
+    return _bounded(value[start:end])
 
 
 def _char_at(value: str, at: int) -> str:

@@ -10,6 +10,7 @@ from stoker.model.outcome import Health
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects.health import ABSENT, HealthVerdict, health_of
 from stoker.objects.health_rules import HealthRules
+from stoker.report.status_rows import clean
 
 __all__ = ["health_lines"]
 
@@ -30,7 +31,7 @@ def health_lines(found: Compared, unit: UnitRef, rules: HealthRules) -> Iterator
     for ref, verdict in wrong:
         yield f"  {ref}  {verdict.status}: {verdict.reason}"
         if verdict.message:
-            yield f"    {verdict.message}"
+            yield f"    {clean(verdict.message)}"
         if verdict.by:
             yield f"    by {verdict.by}"
 

@@ -19,7 +19,7 @@ WIDGET = HealthCheck(
     in_progress="status.phase in ['Rising', 'Both']",
     failed="status.phase in ['Down', 'Both']",
     suspended="status.phase == 'Paused'",
-    message="'phase ' + status.phase",
+    message="['phase', status.phase].join(' ')",
 )
 
 

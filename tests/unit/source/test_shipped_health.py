@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
 
 from stoker.cel import Cel
+from stoker.cel.library import declarations
 from stoker.model.outcome import Health
 from stoker.objects.health import health_of
 from stoker.objects.health_rules import HealthRules
-from stoker.source.health_files import in_force, read_health_file, shipped_checks
+from stoker.source.health_files import SHIPPED, in_force, read_health_file, shipped_checks
 
-FOLDER = Path(__file__).resolve().parents[3] / "policies/health"
+ROOT = Path(__file__).resolve().parents[3]
+FOLDER = ROOT / "policies/health"
+PAGE = (ROOT / "docs/health.md").read_text("utf-8")
 FILES = sorted(FOLDER.glob("*.yaml"))
 NO_STATES = {"TriggerAuthentication", "ClusterTriggerAuthentication"}
 """Kinds whose status says nothing of how they are."""
@@ -75,3 +81,39 @@ def test_each_kind_has_an_example_that_passes_one_that_waits_and_one_that_fails(
         if check.suspended:
             wanted.add(Health.SUSPENDED)
         assert wanted <= seen[check.group, check.kind], check.kind
+
+
+def test_the_page_lists_what_ships():
+    rows = dict(re.findall(r"^\| `([a-z-]+\.yaml)` \| (.*) \|$", PAGE, re.MULTILINE))
+    ships: dict[str, list[str]] = {}
+    for check in shipped_checks():
+        kinds = ships.setdefault(check.path.removesuffix(SHIPPED).rpartition("/")[2], [])
+        kinds += [check.kind] if check.kind not in kinds else []
+
+    assert rows == {file: ", ".join(kinds) for file, kinds in ships.items()}
+
+
+def test_the_example_of_the_page_is_a_health_file():
+    (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+    read = read_health_file("docs/health.md", example.encode(), Cel())
+
+    assert read.findings == ()
+    ((check, _),) = read.checks
+    rules = HealthRules(Cel(), [check])
+    conditions = [{"type": "StorageReady", "status": "False", "message": "no bucket"}]
+    status = {"status": "Unhealthy", "conditions": conditions}
+    verdict = health_of(
+        {"apiVersion": "milvus.io/v1beta1", "kind": "Milvus", "status": status}, rules
+    )
+    assert (verdict.status, verdict.message) == (Health.DEGRADED, "StorageReady: no bucket")
+
+
+def test_the_page_names_every_function_of_ours():
+    def kept(name: str, overloads: Any) -> str:
+        return name
+
+    module = SimpleNamespace(Type=MagicMock(), FunctionDecl=kept, Overload=lambda *_arguments: None)
+
+    for name in declarations(module):
+        assert f"`{name}`" in PAGE, name
