@@ -70,6 +70,23 @@ def test_an_error_has_place_field_reason_and_suggestion(shell):
     )
 
 
+def test_a_health_file_is_checked_to_the_column(shell):
+    folder = shell.fleet()
+    file = folder / "policies" / "health" / "widget.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        "apiVersion: stoker.dev/v1alpha1\nkind: HealthPolicy\nmetadata: {name: w}\nspec:\n"
+        "  checks:\n  - {apiVersion: x.io/v1, kind: Widget, current: status.up == yes}\n",
+        encoding="utf-8",
+    )
+    answer = shell("validate", folder)
+
+    assert answer.code == 2
+    assert answer.err.startswith(
+        "policies/health/widget.yaml:6:63: spec.checks[0].current: undeclared reference to 'yes'"
+    )
+
+
 def test_a_good_folder_is_ok(shell):
     answer = shell("validate", shell.fleet())
 
