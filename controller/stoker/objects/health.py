@@ -146,9 +146,12 @@ def _by_ready(manifest: dict[str, Any]) -> HealthVerdict | None:
 
 
 def _nothing_known(manifest: dict[str, Any]) -> HealthVerdict:
-    """A custom kind that no rule speaks of: its status may say anything."""
+    """A custom kind that no rule speaks of: its status may say anything.
+
+    One that has Reconciling or Stalled, neither of them True, is as kstatus wants it.
+    """
     said = set(mapping(manifest, "status")) - {"observedGeneration"}
-    if not said:
+    if not said or condition(manifest, "Reconciling") or condition(manifest, "Stalled"):
         return healthy()
     return HealthVerdict(
         Health.UNKNOWN,

@@ -112,6 +112,12 @@ THREE = {"replicas": 3}
             "Healthy",
             id="custom kind whose status says nothing",
         ),
+        pytest.param(
+            live("LeaderWorkerSet", conditions=[said("Reconciling", "False")]),
+            Health.HEALTHY,
+            "Healthy",
+            id="custom kind that is done reconciling",
+        ),
     ],
 )
 def test_every_kind_is_judged_by_the_general_rules(manifest, status, reason):
