@@ -64,6 +64,13 @@ class LoopSettings:
     """A pass over everything at least this often, whatever the events say."""
     lease: bool = True
     """Hold a Lease so that one controller works at a time."""
+    lease_duration_seconds: float = 15.0
+    """How long others watch an unchanged lease before they take it."""
+    lease_renew_deadline_seconds: float = 10.0
+    """After the last renewal no write starts later than that; a write may take 80 % of what is
+    left of lease_duration_seconds, so slow admission webhooks need longer leases."""
+    lease_retry_seconds: float = 2.0
+    """How often the lease is renewed; who waits looks twice as often."""
     once: bool = False
     """One pass, then publish and exit."""
     render_workers: int = 0

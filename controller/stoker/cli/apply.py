@@ -38,10 +38,11 @@ def apply(
     request_timeout: RequestTimeout = 30.0,
 ) -> int:
     """Make the cluster what one revision says, once. Uncommitted files are never applied."""
-    from stoker.cli.controller import ensure_namespace
     from stoker.cli.print_diff import diff_text
     from stoker.cli.session import Session, Target, fleet_header, local_repo, only_fleet
+    from stoker.cli.single import writing_alone
     from stoker.diff import summarise
+    from stoker.loop.lease import LeaseTiming
     from stoker.model.fleet import FleetMode
     from stoker.reconcile import Reach, State, reconcile
 
@@ -73,8 +74,8 @@ def apply(
         if not yes and not typer.confirm("Apply this?", err=True):
             narrate("nothing was written")
             return Exit.OK
-        ensure_namespace(parts.cluster, state_namespace, parts.identity.fleet_id)
-        done = reconcile(parts, state, revision=at)
+        with writing_alone(session, parts.identity.fleet_id, LeaseTiming(), narrate):
+            done = reconcile(parts, state, revision=at)
         if done.failure is not None or done.outcome is None:
             print_findings((done.failure,) if done.failure else ())
             return Exit.UNDECIDED

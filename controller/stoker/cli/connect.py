@@ -9,12 +9,14 @@ from pathlib import Path
 
 from stoker._version import __version__
 from stoker.errors import Stalled
+from stoker.kube.caller import account_of_token
 from stoker.kube.client import Client
+from stoker.kube.gate import Gated, WriteGate
 from stoker.kube.https import HttpsTransport
 from stoker.kube.kubeconfig import access_from_kubeconfig
 from stoker.kube.transport import Request, Response, Transport
 
-__all__ = ["ALLOW_EXEC", "connect", "context_name"]
+__all__ = ["ALLOW_EXEC", "connect", "context_name", "expected_caller"]
 
 SERVICE_ACCOUNT_TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 ALLOW_EXEC = "STOKER_ALLOW_EXEC"
@@ -27,11 +29,12 @@ def connect(
     *,
     timeout_seconds: float = 30.0,
     as_user: str = "",
+    gate: WriteGate | None = None,
 ) -> Client:
     """A client by --kubeconfig, KUBECONFIG, the pod's service account, or ~/.kube/config.
 
-    `as_user` is impersonated, as kubectl's --as does. Raises Stalled with what is missing;
-    nothing is asked of the server yet.
+    `as_user` is impersonated, as kubectl's --as does. Writes ask the `gate`. Raises Stalled
+    with what is missing; nothing is asked of the server yet.
     """
     if _in_pod(kubeconfig, context):
         transport = _ActingAs.in_cluster(environment=os.environ)
@@ -41,7 +44,28 @@ def connect(
         transport = _from_kubeconfig(kubeconfig, context)
     assert isinstance(transport, _ActingAs)
     transport.as_user = as_user
-    return Client(_Bounded(transport, timeout_seconds), user_agent=f"stoker/{__version__}")
+    inner: Transport = transport if gate is None else Gated(transport, gate)
+    return Client(_Bounded(inner, timeout_seconds), user_agent=f"stoker/{__version__}")
+
+
+def expected_caller(kubeconfig: Path | None = None, context: str = "", as_user: str = "") -> str:
+    """Whom the API server should take us for; empty where nothing says so (certificates, exec)."""
+    if as_user:
+        return as_user
+    token = ""
+    try:
+        if _in_pod(kubeconfig, context):
+            token = SERVICE_ACCOUNT_TOKEN.read_text("ascii")
+        else:
+            access = access_from_kubeconfig(
+                kubeconfig, context or None, allow_exec=True, environment=os.environ
+            )
+            token = (
+                Path(access.token_file).read_text("ascii") if access.token_file else access.token
+            )
+    except (OSError, ValueError, Stalled):
+        return ""  # connecting names what is wrong with it
+    return account_of_token(token.strip())
 
 
 def context_name(kubeconfig: Path | None = None, context: str = "") -> str:

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import FrameType
 
 from stoker._version import __version__
-from stoker.cli.session import Session
+from stoker.cli.session import Session, usage
+from stoker.cli.single import END_SECONDS, single_writer, writing_alone
+from stoker.cli.state_namespace import ensure_namespace
 from stoker.diff import Audit
-from stoker.errors import Finding, Retryable, Stalled, StokerError
-from stoker.kube.errors import NotFound
+from stoker.errors import Finding, Retryable, StokerError
 from stoker.log import get_log
-from stoker.loop.lease import Lease
+from stoker.loop.keeper import LeaseKeeper
+from stoker.loop.lease import LeaseTiming
 from stoker.loop.loop import Loop, PassRequest
 from stoker.loop.poller import Poller
 from stoker.loop.server import Readiness, StatusServer
@@ -27,9 +28,7 @@ from stoker.loop.step import Event, EventKind, PassKind, Timing
 from stoker.loop.work import Work
 from stoker.metrics import Metrics
 from stoker.model.history import History
-from stoker.model.ports import Cluster
-from stoker.model.refs import ObjectRef, SourceRevision
-from stoker.objects.names import manager_of
+from stoker.model.refs import SourceRevision
 from stoker.observe import ObjectEvent, Observer
 from stoker.reconcile import Parts, State
 from stoker.report import MirrorWriter, PreviousStatus, Publisher
@@ -85,23 +84,6 @@ def _once(act: Callable[[], None]) -> Callable[[], None]:
             done = True
 
     return acted
-
-
-def ensure_namespace(cluster: Cluster, name: str, fleet_id: str) -> None:
-    """Make the namespace of inventory and lease where it is missing and we may."""
-    ref = ObjectRef("", "Namespace", "", name)
-    try:
-        cluster.get(ref)
-    except NotFound:
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        try:
-            cluster.apply(body, manager=manager_of(fleet_id))
-        except StokerError as error:
-            raise Stalled(
-                f"namespace {name} is missing and cannot be made: {error.message}",
-                code="state-namespace-missing",
-                hint="run `stoker install … | kubectl apply -f -` first",
-            ) from error
 
 
 def _history(parts: Parts) -> History:
@@ -160,10 +142,25 @@ class Controller:
         self._session = session
         self._metrics = Metrics()
         self._loop_ended = threading.Event()
+        self._lease_timing = _lease_timing(settings)
 
     def once(self) -> Finding | None:
-        """One pass and one publication; gives why it did not reach its end, None if it did."""
+        """One pass and one publication; gives why it did not reach its end, None if it did.
+
+        Raises Stalled (lease-held) where another controller works.
+        """
         revision = self._session.repo.fetch()
+        if not self._settings.loop.lease:
+            return self._one_pass(revision)
+        fleet_id = self._session.fleet_id(self._session.desired(revision))
+
+        def tell(text: str) -> None:
+            _log.info("lease.waiting", why=text)
+
+        with writing_alone(self._session, fleet_id, self._lease_timing, tell):
+            return self._one_pass(revision)
+
+    def _one_pass(self, revision: SourceRevision) -> Finding | None:
         work = build_work(self._session, revision, self._metrics)
         work.run(PassRequest(PassKind.FULL, revision))
         work.publisher.flush(30.0)
@@ -175,11 +172,10 @@ class Controller:
         """Work until SIGTERM or SIGINT, then end within ten seconds."""
         settings = self._settings
         revision = self._first_revision()
+        keeper = self._keeper(revision) if settings.loop.lease else None
+        term = keeper.lease.term if keeper is not None else 0
         work = build_work(self._session, revision, self._metrics)
         parts = work.parts
-        if settings.loop.lease:
-            # The lease stands in this namespace, also for a fleet in mode Observe.
-            ensure_namespace(parts.cluster, settings.cluster.namespace, parts.identity.fleet_id)
         timing = Timing(
             coalesce=settings.loop.coalesce_seconds,
             backoff_first=settings.loop.backoff_first_seconds,
@@ -191,12 +187,20 @@ class Controller:
             parts.clock,
             self._metrics,
             timing=timing,
-            lease=self._lease(parts),
+            lease=None if keeper is None else keeper.lease,
+            term=term,
             on_lead=lambda: _catch_up(work),
+            warm=work.warm,
         )
+
+        def wake() -> None:
+            loop.put(Event(EventKind.WAKE, parts.clock.monotonic()))
+
         parts.checkpoint = loop.checkpoint
         parts.audit = Audit(lambda result: self._metrics.audits.labels(result).inc())
-        work.publisher.on_change = lambda: loop.put(Event(EventKind.WAKE, parts.clock.monotonic()))
+        work.publisher.on_change = wake
+        if keeper is not None:
+            keeper.on_change = wake
         observer = self._watching(parts, loop)
         poller = Poller(
             parts.repo,
@@ -220,7 +224,7 @@ class Controller:
             loop.run()
         finally:
             self._loop_ended.set()
-            self._stop(poller, work, observer, loop, server)
+            self._stop(poller, work, observer, server, keeper)
 
     def _first_revision(self) -> SourceRevision:
         """The first answer of the repository; what may pass is waited for, with back-off."""
@@ -233,16 +237,13 @@ class Controller:
                 self._session.clock.wait(wait)
                 wait = min(self._settings.loop.poll_interval_seconds, wait * 2)
 
-    def _lease(self, parts: Parts) -> Lease | None:
-        if not self._settings.loop.lease:
-            return None
-        return Lease(
-            parts.cluster,
-            parts.clock,
-            namespace=self._settings.cluster.namespace,
-            name=f"stoker-{parts.identity.fleet_id}",
-            holder=f"{socket.gethostname()}-{os.getpid()}",
-        )
+    def _keeper(self, revision: SourceRevision) -> LeaseKeeper:
+        """A running keeper of the lease, which is taken already where it is free."""
+        fleet_id = self._session.fleet_id(self._session.desired(revision))
+        keeper = single_writer(self._session, fleet_id, self._lease_timing)
+        keeper.turn()
+        keeper.start()
+        return keeper
 
     def _watching(self, parts: Parts, loop: Loop) -> Observer:
         """The observer whose events wake the loop; it replaces the silent one of the session."""
@@ -297,8 +298,8 @@ class Controller:
         poller: Poller,
         work: Work,
         observer: Observer,
-        loop: Loop,
         server: StatusServer | None,
+        keeper: LeaseKeeper | None,
     ) -> None:
         """Publish what is known, end the threads, hand the lease over last."""
         poller.stop()
@@ -307,8 +308,22 @@ class Controller:
         observer.stop(0.2)
         if server is not None:
             server.close()
-        loop.release_lease()
+        if keeper is not None and keeper.stop(END_SECONDS):
+            keeper.lease.release()
         _log.info("controller.stopped")
+
+
+def _lease_timing(settings: Settings) -> LeaseTiming:
+    """The lease's durations; raises BadInput where they would let two write at a time."""
+    loop = settings.loop
+    timing = LeaseTiming(
+        duration=loop.lease_duration_seconds,
+        renew_deadline=loop.lease_renew_deadline_seconds,
+        retry=loop.lease_retry_seconds,
+    )
+    if timing.problem:
+        raise usage(f"--lease-duration: {timing.problem}", "15s, 10s and 2s are the defaults")
+    return timing
 
 
 def with_defaults(settings: Settings) -> Settings:

@@ -17,6 +17,7 @@ _COMMANDS = {
     "file-error": "The operating system refused a file, for instance for want of rights or space.",
     "file-exists": "A file would be overwritten; nothing was written.",
     "invalid-snapshot": "The recorded snapshot cannot be read by this version.",
+    "lease-held": "Another controller of this fleet is at work; a command beside it would fight it.",
     "no-control-plane": "No control plane can be had here: there is none, and none can be built.",
     "no-status": "Neither the cluster nor the status branch of this clone can be read.",
     "no-such-unit": "No unit of the fleet has this name.",
@@ -33,6 +34,7 @@ _KUBECONFIG = {
     "kubeconfig-not-found": "No kubeconfig is there; name one with --kubeconfig or KUBECONFIG.",
     "kubeconfig-unsupported": "The kubeconfig uses a way to log in that Stoker does not know.",
     "login-failed": "The program that the kubeconfig names gave no credentials.",
+    "wrong-caller": "The API server takes us for somebody else than the credentials name.",
     "not-in-cluster": "The mounted service account of the pod is missing.",
     "token-unreadable": "The token file cannot be read.",
 }
@@ -46,6 +48,7 @@ _API = {
     "conflict": "Somebody else wrote the object, or owns a field of it; it is read again.",
     "error": "An error without a code of its own.",
     "forbidden": "The API server does not let us do this; `kubectl auth can-i` says what it does.",
+    "lease-lost": "The lease ran out or another controller took it; this process writes nothing.",
     "invalid-object": "The API server takes the object for wrong; sending it again changes nothing.",
     "refused": "The other side said no, and will say it again.",
     "resource-version-gone": "A list is too old to be continued; it is read anew.",

@@ -7,13 +7,14 @@ from pathlib import Path
 from stoker.clock import SystemClock
 from stoker.errors import Stalled
 from stoker.git import Credentials, GitRepo
+from stoker.kube.gate import WriteGate
 from stoker.settings import Settings, SourceSettings
 
 __all__ = ["git_repo"]
 
 
-def git_repo(settings: Settings) -> GitRepo:
-    """A bare mirror below the state folder; nothing is fetched yet.
+def git_repo(settings: Settings, gate: WriteGate) -> GitRepo:
+    """A bare mirror below the state folder; nothing is fetched yet. Pushes ask the gate.
 
     The folder may lie in somebody's work tree: git there must not see the mirror.
     """
@@ -29,6 +30,7 @@ def git_repo(settings: Settings) -> GitRepo:
         credentials=lambda: _credentials(source),
         allow_file=source.allow_file,
         home=Path.home(),
+        before_push=gate.check,
     )
 
 

@@ -30,7 +30,7 @@ def run(
         str, typer.Option("--fleet", help="Fleet file, from the repository root.")
     ] = "fleet.yaml",
     once: Annotated[
-        bool, typer.Option("--once", help="Make one pass, publish status, exit; takes no lease.")
+        bool, typer.Option("--once", help="Make one pass, publish status, exit.")
     ] = False,
     poll_interval: Annotated[
         str, typer.Option("--poll-interval", help="How often Git is asked (30s, 1m).")
@@ -78,6 +78,16 @@ def run(
     lease: Annotated[
         bool, typer.Option("--lease/--no-lease", help="One controller of a fleet at a time.")
     ] = True,
+    lease_duration: Annotated[
+        str, typer.Option("--lease-duration", help="How long others watch a lease that is still.")
+    ] = "15s",
+    lease_renew_deadline: Annotated[
+        str,
+        typer.Option("--lease-renew-deadline", help="Writes start until so long after a renewal."),
+    ] = "10s",
+    lease_retry: Annotated[
+        str, typer.Option("--lease-retry", help="How often the lease is renewed.")
+    ] = "2s",
     request_timeout: RequestTimeout = 30.0,
     allow_file: Annotated[
         bool, typer.Option("--allow-file", help="Allow a path as --repo (demo and tests).")
@@ -87,6 +97,7 @@ def run(
     from stoker.cli.controller import Controller
     from stoker.cli.remote import git_repo
     from stoker.cli.session import Session, Target, usage
+    from stoker.kube.gate import WriteGate
     from stoker.log import configure
     from stoker.settings import (
         ClusterSettings,
@@ -115,7 +126,10 @@ def run(
             backoff_first_seconds=_seconds("--backoff-first", backoff_first),
             backoff_max_seconds=_seconds("--backoff-max", backoff_max),
             full_pass_seconds=_seconds("--full-pass", full_interval),
-            lease=lease and not once,
+            lease=lease,
+            lease_duration_seconds=_seconds("--lease-duration", lease_duration),
+            lease_renew_deadline_seconds=_seconds("--lease-renew-deadline", lease_renew_deadline),
+            lease_retry_seconds=_seconds("--lease-retry", lease_retry),
             once=once,
             render_workers=render_workers,
             jail=jail,
@@ -124,11 +138,13 @@ def run(
         state_folder=state_folder,
     )
     target = Target(kubeconfig, context, fleet, fleet_id, state_namespace, request_timeout, as_user)
+    gate = WriteGate()
     session = Session(
-        git_repo(settings),
+        git_repo(settings, gate),
         target,
         render_workers=render_workers,
         require_jail=jail == "Required",
+        gate=gate,
     )
     with session:
         controller = Controller(settings, session)

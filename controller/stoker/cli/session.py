@@ -14,11 +14,12 @@ from typing import Protocol, Self
 
 from stoker._version import __version__
 from stoker.apply import HistoryStore, InventoryStore
-from stoker.cli.connect import connect, context_name
+from stoker.cli.connect import connect, context_name, expected_caller
 from stoker.clock import SystemClock
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled
 from stoker.git import FolderRepo, open_local
 from stoker.kube.client import Client
+from stoker.kube.gate import WriteGate
 from stoker.model.fleet import Desired
 from stoker.model.ports import Clock, Cluster, Repo
 from stoker.model.refs import SourceRevision
@@ -119,6 +120,7 @@ class Session:
     """A connected cluster and a fleet of a repository, with everything a pass needs.
 
     A `shared_renderer` outlives the session; without a `load_probe` engines are asked by HTTP.
+    Writes of `connected` and pushes of `repo` ask the `gate`.
     """
 
     repo: ClosableRepo
@@ -130,6 +132,7 @@ class Session:
     shared_renderer: Renderer | None = None
     load_probe: Callable[[str], int | None] | None = None
     memo: SourceMemo = field(default_factory=SourceMemo)
+    gate: WriteGate = field(default_factory=WriteGate)
     _stack: ExitStack = field(default_factory=ExitStack)
     _own_renderer: Renderer | None = None
 
@@ -154,10 +157,32 @@ class Session:
                 self.target.context,
                 timeout_seconds=self.target.timeout_seconds,
                 as_user=self.target.as_user,
+                gate=self.gate,
             )
             self._stack.callback(client.close)
             self.cluster = client
         return self.cluster
+
+    def aside(self, timeout_seconds: float) -> Client:
+        """A connection of its own that asks no gate: for the lease, which opens it."""
+        client = connect(
+            self.target.kubeconfig,
+            self.target.context,
+            timeout_seconds=min(timeout_seconds, self.target.timeout_seconds),
+            as_user=self.target.as_user,
+        )
+        self._stack.callback(client.close)
+        return client
+
+    def expected_caller(self) -> str:
+        """Whom the API server should take us for; empty where nothing says so."""
+        target = self.target
+        return expected_caller(target.kubeconfig, target.context, target.as_user)
+
+    def fleet_id(self, desired: Desired) -> str:
+        """The id given, or the one that cluster and name make."""
+        uid = self.connected().server().cluster_uid
+        return self.target.fleet_id or fleet_id_of(uid, desired.fleet.name)
 
     def desired(self, revision: SourceRevision) -> Desired:
         """What the fleet files want at a revision; raises BadInput when the fleet is unusable."""
@@ -177,7 +202,7 @@ class Session:
         """Everything a pass works with, for this fleet on this cluster."""
         cluster = self.connected()
         server = cluster.server()
-        fleet_id = self.target.fleet_id or fleet_id_of(server.cluster_uid, desired.fleet.name)
+        fleet_id = self.fleet_id(desired)
         return Parts(
             cluster=cluster,
             repo=self.repo,

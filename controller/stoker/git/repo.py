@@ -51,7 +51,8 @@ class GitRepo:
     `url` follows git/url.py, `ref` is a branch, tag (peeled) or commit; `folder` is private
     to this repository. `credentials` may be a function, asked before each network use, so
     that rotated tokens are picked up. `allow_file` admits paths, for tests and the demo.
-    `home` is the user's home, for known_hosts where the credentials name none.
+    `home` is the user's home, for known_hosts where the credentials name none. `before_push`
+    is called right before each push; what it raises is raised, and nothing is pushed.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class GitRepo:
         limits: RunLimits | None = None,
         proxy: str = "",
         home: Path | None = None,
+        before_push: Callable[[], None] = lambda: None,
     ) -> None:
         self._address = parse_address(url, allow_file=allow_file)
         self._ref = check_ref(ref)
@@ -74,6 +76,7 @@ class GitRepo:
         self._limits = limits or RunLimits()
         self._proxy = proxy
         self._user_home = home
+        self._before_push = before_push
         self._home = folder / "home"
         self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._git = Git(self._home, limits=self._limits)
@@ -199,7 +202,9 @@ class GitRepo:
             commit = self._commit_on(branch, parent, files, message)
             if not commit or commit == tip:
                 return PushResult(commit=tip, pushed=False)
-            verdict, reason = self._remote().push(self._mirror.path, commit, branch)
+            remote = self._remote()
+            self._before_push()
+            verdict, reason = remote.push(self._mirror.path, commit, branch)
             if verdict is PushVerdict.PUSHED:
                 self._note_branch(branch, commit)
                 return PushResult(commit=commit, pushed=True)

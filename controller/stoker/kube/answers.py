@@ -10,9 +10,13 @@ from typing import Any
 
 from stoker.errors import StokerError
 from stoker.kube.errors import api_error
+from stoker.kube.patience import retry_after_seconds
 from stoker.kube.transport import Response
 
 __all__ = ["StreamRefused", "error_of", "event_from_line", "parsed_answer"]
+
+NO_CLOCK = 2**62
+"""Later than any date: what has no Date of its own then asks for nothing."""
 
 
 class StreamRefused(StokerError):
@@ -53,13 +57,11 @@ def event_from_line(line: bytes, what: str) -> tuple[str, dict[str, Any]]:
 
 
 def error_of(response: Response, what: str) -> StokerError:
-    """The error that an answer stands for."""
-    after = response.header("retry-after")
+    """The error that an answer stands for, with the wait it asks for."""
+    # A date without the answer's own Date is as good as none here: patience has obeyed it.
+    after = retry_after_seconds(response, NO_CLOCK)
     return api_error(
-        response.status,
-        _parsed(response),
-        what=what,
-        retry_after_seconds=float(after) if after.isdigit() else None,
+        response.status, _parsed(response), what=what, retry_after_seconds=after or None
     )
 
 

@@ -36,8 +36,9 @@ from stoker.kube.patience import (
     may_pass,
     retry_after_seconds,
 )
-from stoker.kube.tls import pool, tls_context
+from stoker.kube.tls import pool, tls_context, warnings_of
 from stoker.kube.transport import Request, Response
+from stoker.kube.wire import answer_of, cause_of, interrupt
 from stoker.log import get_log
 from stoker.model.ports import Clock
 
@@ -74,13 +75,16 @@ class HttpsTransport:
         stream_silence_seconds: float = STREAM_SILENCE_SECONDS,
     ) -> None:
         self.url = access.server
-        self.warnings = _warnings(access)
+        self.warnings = warnings_of(access)
         self._clock: Clock = clock or SystemClock()
         self._silence = stream_silence_seconds
         self._patience = Patience(self._clock, jitter)
-        self._identity = Identity(access)
+        self._identity = Identity(access, self._clock)
         context = tls_context(access, self._identity.certificate())
-        self._requests = pool(access, context, size=POOL_SIZE, block=True)
+        self._sending = threading.local()
+        self._requests = pool(
+            access, context, size=POOL_SIZE, block=True, before_bytes=self._before_bytes
+        )
         self._streams = pool(access, context, size=1, block=False)
         self._lock = threading.Lock()
         self._open: dict[int, BaseHTTPResponse] = {}
@@ -128,7 +132,7 @@ class HttpsTransport:
             answer = self._attempt(request, deadline)
             failed = isinstance(answer, Retryable)
             if isinstance(answer, Response):
-                asks = retry_after_seconds(answer.header("retry-after"))
+                asks = retry_after_seconds(answer, self._clock.now_ms())
                 failed = answer.status == 429 or may_pass(answer)
                 if failed and asks:
                     self._patience.hold_back(asks)
@@ -161,8 +165,8 @@ class HttpsTransport:
             self._open[id(response)] = response
         try:
             if response.status != 200:
-                refusal = _response(response, response.read(_ERROR_BODY_BYTES))
-                self._patience.hold_back(retry_after_seconds(refusal.header("retry-after")))
+                refusal = answer_of(response, response.read(_ERROR_BODY_BYTES))
+                self._patience.hold_back(retry_after_seconds(refusal, self._clock.now_ms()))
                 raise StreamRefused(refusal)
             yield from self._lines(response)
         except (HTTPError, OSError, ValueError) as error:
@@ -179,7 +183,7 @@ class HttpsTransport:
             self._closed = True
             running = list(self._open.values())
         for response in running:
-            _interrupt(response)
+            interrupt(response)
         self._requests.clear()
         self._streams.clear()
 
@@ -218,23 +222,31 @@ class HttpsTransport:
             failure = self._unreachable(f"{request.method} {request.path} got no answer", error)
             failure.__cause__ = error
             return failure
-        return self._checked(_response(response, body), request)
+        return self._checked(answer_of(response, body), request)
 
     def _urlopen(
         self, connections: urllib3.PoolManager, request: Request, seconds: float
     ) -> BaseHTTPResponse:
         query = f"?{urlencode(request.query)}" if request.query else ""
+        self._sending.asks = request.before_bytes
         return connections.request(
             request.method,
             f"{self.url}{request.path}{query}",
             body=request.body or None,
             headers=self._headers(request),
-            timeout=urllib3.Timeout(connect=min(_CONNECT_SECONDS, seconds), read=seconds),
+            timeout=urllib3.Timeout(
+                total=seconds, connect=min(_CONNECT_SECONDS, seconds), read=seconds
+            ),
             retries=False,
             redirect=False,
             preload_content=False,
             decode_content=False,
         )
+
+    def _before_bytes(self) -> None:
+        asks = getattr(self._sending, "asks", None)
+        if asks is not None:
+            asks()
 
     def _headers(self, request: Request) -> dict[str, str]:
         headers = {"Accept": request.accept, "User-Agent": request.user_agent or "stoker"}
@@ -308,36 +320,5 @@ class HttpsTransport:
     def _unreachable(
         self, what: str, error: BaseException | None = None, *, code: str = ""
     ) -> Unreachable:
-        why = f": {_reason(error)}" if error is not None else ""
+        why = f": {cause_of(error)}" if error is not None else ""
         return Unreachable(f"{self.url}: {what}{why}", code=code or "api-server-unreachable")
-
-
-def _warnings(access: Access) -> tuple[str, ...]:
-    found = []
-    if access.insecure:
-        found.append("TLS is not verified (insecure-skip-tls-verify): anyone between may act as us")
-    if access.server.startswith("http:"):
-        found.append("the API server is spoken to without TLS")
-    return tuple(found)
-
-
-def _response(response: BaseHTTPResponse, body: bytes) -> Response:
-    headers = tuple((name.lower(), value) for name, value in response.headers.items())
-    return Response(response.status, body, headers)
-
-
-def _interrupt(response: BaseHTTPResponse) -> None:
-    """End a read that another thread is in; already ended is fine."""
-    shutdown = getattr(response, "shutdown", None)
-    try:
-        if shutdown is not None:
-            shutdown()
-    except (ValueError, RuntimeError, OSError):
-        return
-
-
-def _reason(error: BaseException) -> str:
-    """A short cause without the objects' addresses that urllib3 prints."""
-    inner = error.__cause__ or error.__context__
-    text = str(inner if isinstance(inner, OSError) else error)
-    return text.rpartition(">: ")[2][:200] or type(error).__name__

@@ -6,9 +6,11 @@ bounds what retries add to a failing server; `Retry-After` holds back every requ
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Callable
+from email.utils import parsedate_to_datetime
 
 from stoker.kube.transport import Request, Response
 from stoker.model.ports import Clock
@@ -32,9 +34,44 @@ def is_repeatable(request: Request) -> bool:
     )
 
 
-def retry_after_seconds(value: str) -> float:
-    """Read the Retry-After header in seconds; 0 where absent or a date (servers send seconds)."""
-    return float(value) if value.isascii() and value.isdigit() and len(value) < 9 else 0.0
+def retry_after_seconds(answer: Response, now_ms: int) -> float:
+    """How long an answer asks to wait: the longer of header and Status body, 0 for neither.
+
+    The API server writes both, proxies only the header; a date in it counts from the answer's
+    own Date, else from `now_ms`. What cannot be read asks for nothing.
+    """
+    return max(_from_header(answer, now_ms), _from_body(answer))
+
+
+def _from_header(answer: Response, now_ms: int) -> float:
+    value = answer.header("retry-after").strip()
+    if value.isascii() and value.isdigit():
+        return float(value) if len(value) < 9 else 0.0
+    until = _http_date_ms(value)
+    if until is None:
+        return 0.0
+    since = _http_date_ms(answer.header("date"))
+    return max(0.0, (until - (now_ms if since is None else since)) / 1000)
+
+
+def _http_date_ms(value: str) -> int | None:
+    try:
+        return int(parsedate_to_datetime(value).timestamp() * 1000) if value else None
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _from_body(answer: Response) -> float:
+    """`details.retryAfterSeconds` of a Status that says to wait."""
+    if answer.status < 400 or b"retryAfterSeconds" not in answer.body:
+        return 0.0
+    try:
+        details = json.loads(answer.body)["details"]
+        seconds = details["retryAfterSeconds"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return 0.0
+    usable = isinstance(seconds, int) and not isinstance(seconds, bool) and 0 < seconds < 10**8
+    return float(seconds) if usable else 0.0
 
 
 def backoff_seconds(resends: int, jitter: float) -> float:
@@ -89,5 +126,6 @@ _FOR_GOOD = (b"failed to create typed patch object", b"failed to convert new obj
 
 
 def may_pass(answer: Response) -> bool:
-    """Whether a failure of the server may be over at the next try."""
-    return answer.status >= 500 and not any(text in answer.body[:4096] for text in _FOR_GOOD)
+    """Whether a failure of the server may be over at the next try; 501 says never."""
+    failed = answer.status >= 500 and answer.status != 501
+    return failed and not any(text in answer.body[:4096] for text in _FOR_GOOD)

@@ -7,29 +7,66 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import InsecureRequestWarning
 
 from stoker.errors import Stalled
 from stoker.kube.kubeconfig import Access
 
-__all__ = ["pool", "tls_context"]
+__all__ = ["pool", "tls_context", "warnings_of"]
 
 
 def pool(
-    access: Access, context: ssl.SSLContext | None, *, size: int, block: bool
+    access: Access,
+    context: ssl.SSLContext | None,
+    *,
+    size: int,
+    block: bool,
+    before_bytes: Callable[[], None] = lambda: None,
 ) -> urllib3.PoolManager:
-    """Connections that are kept alive, at most `size` of them when `block`."""
+    """Connections that are kept alive, at most `size` of them when `block`.
+
+    `before_bytes` is called on the sender's thread each time before bytes of a request are
+    given to the socket, when connecting is over; what it raises breaks the connection off.
+    """
     options: dict[str, object] = {"num_pools": 2, "maxsize": size, "block": block}
     if context is not None:
         options["ssl_context"] = context
         if access.tls_server_name:
             options["server_hostname"] = access.tls_server_name
     if access.proxy_url:
-        return _proxy(access.proxy_url, options)
-    return urllib3.PoolManager(**options)  # type: ignore[arg-type]
+        made: urllib3.PoolManager = _proxy(access.proxy_url, options)
+    else:
+        made = urllib3.PoolManager(**options)  # type: ignore[arg-type]
+    made.pool_classes_by_scheme = _asking(before_bytes)
+    return made
+
+
+def _asking(before_bytes: Callable[[], None]) -> dict[str, Any]:
+    """Pool classes whose connections ask before they give bytes to their socket."""
+
+    class Plain(HTTPConnection):
+        def send(self, data: Any) -> None:
+            before_bytes()
+            super().send(data)
+
+    class Secure(HTTPSConnection):
+        def send(self, data: Any) -> None:
+            before_bytes()
+            super().send(data)
+
+    class PlainPool(urllib3.HTTPConnectionPool):
+        ConnectionCls = Plain
+
+    class SecurePool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = Secure
+
+    return {"http": PlainPool, "https": SecurePool}
 
 
 def _proxy(url: str, options: dict[str, object]) -> urllib3.PoolManager:
@@ -73,3 +110,13 @@ def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
         context.load_cert_chain(f"/proc/self/fd/{descriptor}")
     finally:
         os.close(descriptor)
+
+
+def warnings_of(access: Access) -> tuple[str, ...]:
+    """Sentences for a person on what makes this access less than safe."""
+    found = []
+    if access.insecure:
+        found.append("TLS is not verified (insecure-skip-tls-verify): anyone between may act as us")
+    if access.server.startswith("http:"):
+        found.append("the API server is spoken to without TLS")
+    return tuple(found)

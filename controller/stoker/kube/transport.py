@@ -6,7 +6,7 @@ alike, which the contract suite proves request by request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,7 +15,11 @@ __all__ = ["Request", "Response", "Transport"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request. `path` has no query; `query` is a tuple of pairs, in order."""
+    """One HTTP request. `path` has no query; `query` is a tuple of pairs, in order.
+
+    `before_bytes` is called right before bytes of it leave, each time it is sent; what it
+    raises ends the request (see kube.gate).
+    """
 
     method: str
     path: str
@@ -25,6 +29,7 @@ class Request:
     accept: str = "application/json"
     timeout_seconds: float = 30.0
     user_agent: str = ""
+    before_bytes: Callable[[], None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import queue
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stoker.errors import Finding, StokerError
+from stoker.errors import Finding
 from stoker.log import get_log
 from stoker.loop.lease import Lease
 from stoker.loop.step import (
@@ -63,8 +63,11 @@ class Loop:
     """Runs passes until stopped. `run_pass` must not raise anything but bugs.
 
     `on_lead` is called before the first pass after another controller may have worked:
-    what this process remembers of cluster and Git is then old. `events` is waited on with a
-    time-out in seconds; virtual time brings its own.
+    what this process remembers of cluster and Git is then old; it was read in the lease's
+    `term`, 0 if it was not held. `warm` is called with each new
+    revision while another leads, so that a takeover finds everything read and rendered; it
+    writes nothing. `events` is waited on with a time-out in seconds; virtual time brings its
+    own. The lease is renewed by its keeper, whose changes come as events.
     """
 
     def __init__(
@@ -75,7 +78,9 @@ class Loop:
         *,
         timing: Timing,
         lease: Lease | None = None,
+        term: int = 0,
         on_lead: Callable[[], None] = lambda: None,
+        warm: Callable[[SourceRevision], None] = lambda _revision: None,
         events: queue.SimpleQueue[Event] | None = None,
     ) -> None:
         self._run_pass = run_pass
@@ -84,11 +89,14 @@ class Loop:
         self._timing = timing
         self._lease = lease
         self._on_lead = on_lead
+        self._warm = warm
+        self._warmed: SourceRevision | None = None
+        self._warming = False
         self._followed = False
+        self._term = term
         self._queue: queue.SimpleQueue[Event] = queue.SimpleQueue() if events is None else events
         self.state = LoopState()
         self.last_pass_ended = 0.0
-        self._next_renewal = 0.0
         self._stop_wanted = False
         self._notice_wanted = False
         self._running = PassKind.NONE
@@ -102,13 +110,18 @@ class Loop:
     def checkpoint(self) -> None:
         """What a pass calls between units and requests: raises PassAborted to end it.
 
-        Only a stop, a notice (which runs a pass of its own at once) and a lost lease do.
+        Only a stop, a notice (which runs a pass of its own at once) and a lost lease do;
+        warming up ends when there is real work.
         """
         if self._stop_wanted:
             raise PassAborted("stopping")
+        if self._warming:
+            if self.leads:
+                raise PassAborted("leads now")
+            return
         if self._notice_wanted and self._running is PassKind.FULL:
             raise PassAborted("a node gave notice")
-        if not self._keep_lease():
+        if self._lease is not None and not self._lease.admits:
             raise PassAborted("the lease is lost")
 
     def stop(self) -> None:
@@ -121,7 +134,7 @@ class Loop:
         look_at: float | None = self._clock.monotonic()
         while True:
             events = self._take(look_at)
-            leads = self._keep_lease()
+            leads = self.leads
             following = step(self.state, events, self._clock.monotonic(), self._timing)
             self.state = following.state
             if self.state.stopping:
@@ -130,6 +143,7 @@ class Loop:
             if not leads:
                 self._followed = True
                 look_at = None  # what is due stays due; only the lease can change that
+                self._warm_up()
             elif following.kind is not PassKind.NONE:
                 self._lead()
                 self._one_pass(following.kind)
@@ -141,17 +155,37 @@ class Loop:
         return self._lease is None or self._lease.held
 
     def _lead(self) -> None:
-        if self._followed:
+        """Catch up where another may have worked, and admit writes of this term."""
+        term = 0 if self._lease is None else self._lease.term
+        if self._followed or term != self._term:
             self._followed = False
             _log.info("lease.taken")
             self._on_lead()
+        self._term = term
+        if self._lease is not None:
+            self._lease.begin(term)
+
+    def _warm_up(self) -> None:
+        """Once for each revision: everything of a pass that only reads."""
+        revision = self.state.revision
+        if revision is None or revision == self._warmed:
+            return
+        self._warmed = revision
+        self._warming = True
+        try:
+            self._warm(revision)
+        except PassAborted as why:
+            _log.info("warm-up.ended", why=str(why))
+        except Exception:  # noqa: BLE001 - a pass like any other
+            _log.exception("warm-up.crashed")
+            self._metrics.bugs.inc()
+        finally:
+            self._warming = False
 
     def _take(self, look_at: float | None) -> tuple[Event, ...]:
         """Wait for the first event or the instant, then take all that are there."""
         now = self._clock.monotonic()
         wait = LONGEST_WAIT if look_at is None else min(LONGEST_WAIT, max(0.0, look_at - now))
-        if self._lease is not None:
-            wait = min(wait, self._lease.timing.retry)
         events = []
         try:
             events.append(self._queue.get(timeout=wait) if wait > 0 else self._queue.get_nowait())
@@ -159,19 +193,6 @@ class Loop:
                 events.append(self._queue.get_nowait())
         except queue.Empty:
             return tuple(events)
-
-    def _keep_lease(self) -> bool:
-        """Renew the lease when it is time; without one there is nothing to hold."""
-        if self._lease is None:
-            return True
-        now = self._clock.monotonic()
-        if now >= self._next_renewal:
-            self._next_renewal = now + self._lease.timing.retry
-            try:
-                self._lease.renew()
-            except StokerError as error:
-                _log.warning("lease.failed", code=error.code, message=error.message)
-        return self._lease.held
 
     def _one_pass(self, kind: PassKind) -> None:
         request = PassRequest(kind, self.state.revision, self.state.source_finding)
@@ -203,8 +224,3 @@ class Loop:
             wake_in=verdict.wake_in,
             timing=self._timing,
         )
-
-    def release_lease(self) -> None:
-        """Hand the lease over; the last act of a clean stop."""
-        if self._lease is not None:
-            self._lease.release()

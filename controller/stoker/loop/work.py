@@ -14,7 +14,8 @@ from stoker.loop.loop import PassRequest, PassVerdict
 from stoker.metrics import Metrics
 from stoker.model.history import History
 from stoker.model.outcome import PassOutcome, Result
-from stoker.reconcile import Parts, Pass, State, reconcile
+from stoker.model.refs import SourceRevision
+from stoker.reconcile import Parts, Pass, Reach, State, reconcile
 from stoker.report import DecisionInputs, MirrorWriter, Publisher, Submission
 
 __all__ = ["Work"]
@@ -58,6 +59,18 @@ class Work:
         self._count(done)
         self._publish(done, history)
         return self._verdict(done)
+
+    def warm(self, revision: SourceRevision) -> None:
+        """Read, render and compare as a pass does, and write nothing: for who may lead soon."""
+        started = self.parts.clock.monotonic()
+        seen = reconcile(self.parts, self.state, revision=revision, reach=Reach.DIFF)
+        _log.info(
+            "warm-up.done",
+            revision=revision.short,
+            units=len(seen.sets),
+            code=seen.failure.code if seen.failure else "",
+            took_ms=round((self.parts.clock.monotonic() - started) * 1000),
+        )
 
     def _publish(self, done: Pass, history: History) -> None:
         desired, report = done.desired, done.report

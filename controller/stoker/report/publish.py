@@ -122,9 +122,13 @@ class Publisher:
             self._poke()
 
     def forget(self) -> None:
-        """Read the branch again before the next commit: another controller may have written."""
+        """Read the branch again before the next commit: another controller may have written.
+
+        What waits to be published is dropped, for it is older than what that one may say.
+        """
         with self._news:
             self._forgotten = True
+            self._newest, self._decisions = None, ()
             self._state = replace(self._state, published="")
 
     @property

@@ -4,6 +4,7 @@ import sys
 import pytest
 import yaml
 
+from stoker.clock import SystemClock
 from stoker.errors import Stalled
 from stoker.kube.identity import Identity
 from stoker.kube.kubeconfig import access_from_kubeconfig
@@ -62,7 +63,7 @@ def test_an_allowed_program_gives_the_token_and_is_asked_again_after_a_401(acces
     program = PROGRAM.replace(
         "{credential}", credential("RUN").replace('"RUN"', '"token-%d" % count')
     )
-    identity = Identity(access(program))
+    identity = Identity(access(program), SystemClock())
 
     first = identity.token()
     renewed = identity.renew()
@@ -74,7 +75,7 @@ def test_an_allowed_program_gives_the_token_and_is_asked_again_after_a_401(acces
 
 def test_a_program_that_fails_is_named_without_its_output(access):
     with pytest.raises(Stalled) as caught:
-        Identity(access("print('canary-secret'); raise SystemExit(3)")).token()
+        Identity(access("print('canary-secret'); raise SystemExit(3)"), SystemClock()).token()
 
     assert caught.value.code == "login-failed"
     assert "canary-secret" not in str(caught.value)
