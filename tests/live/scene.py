@@ -161,7 +161,7 @@ class Scene:
             return ""
 
     def leads(self, process: Running) -> bool:
-        return self.lease() == f"{socket.gethostname()}-{process.pid}"
+        return self.lease().startswith(f"{socket.gethostname()}-{process.pid}-")
 
     def close(self) -> None:
         for process in self.running:

@@ -131,7 +131,7 @@ class Lease:
         """
         started = self._clock.monotonic()
         for _ in range(ROUNDS):
-            known, self._ours = self._ours, None
+            known, self._ours = (self._ours if self.held else None), None
             live = known if known is not None else self._read()
             if not self._may_take(live):
                 self._standing = None

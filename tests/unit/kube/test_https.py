@@ -331,6 +331,47 @@ def test_a_long_retry_after_goes_back_and_silences_everybody(serve, connect, bod
     assert clock.waits == []
 
 
+def test_a_wait_that_stands_in_the_body_alone_is_obeyed_too(serve, connect):
+    """reliability-security a.3 A10, c.2 row 21: kopf had to learn both shapes of a 429."""
+    body = b'{"kind": "Status", "details": {"retryAfterSeconds": 30}}'
+    server = serve(failing(429, None, body), ok())
+    clock = StillClock()
+    transport = connect(server.url, clock)
+
+    first, second = transport.send(get()), transport.send(get())
+
+    assert (first.status, second.status, len(server.requests)) == (429, 429, 1)
+    clock.seconds += 30
+    assert 200 == transport.send(get()).status
+
+
+def test_a_wait_until_a_date_counts_from_the_answers_own_date(serve, connect):
+    """RFC 9110 allows both; clocks of proxies may be years off."""
+    server = serve(
+        (
+            429,
+            {
+                "Date": "Sun, 29 Nov 2020 10:00:00 GMT",
+                "Retry-After": "Sun, 29 Nov 2020 10:00:02 GMT",
+            },
+            b"slow down",
+        ),
+        ok(),
+    )
+    clock = StillClock()
+
+    assert connect(server.url, clock).send(get()).status == 200
+    assert clock.waits == [2.0]
+
+
+def test_what_is_not_implemented_is_not_asked_for_again(serve, connect):
+    """reliability-security a.3 A10: 501 says never."""
+    server = serve(failing(501))
+
+    assert connect(server.url).send(get()).status == 501
+    assert len(server.requests) == 1
+
+
 @pytest.mark.parametrize("code", [301, 302, 307, 308])
 def test_redirects_are_never_followed(serve, connect, code):
     """reliability-security row 125: an aggregated server could send the token elsewhere."""
@@ -396,6 +437,51 @@ def test_a_token_file_is_read_again_after_a_401_and_once_only(serve, connect, tm
     tokens = [headers["Authorization"] for _, _, headers, _ in server.requests]
     assert (first.status, second.status) == (200, 401)
     assert tokens == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+def test_a_token_file_is_read_again_every_minute(serve, connect, tmp_path):
+    """reliability-security c.1 row 15: the kubelet rotates it long before it runs out."""
+    token = tmp_path / "token"
+    token.write_text("old")
+    server = serve(ok())
+    clock = StillClock()
+    transport = connect(server.url, clock, token_file=str(token))
+    transport.send(get())
+    token.write_text("new")
+    clock.seconds += 59
+    transport.send(get())
+    clock.seconds += 1
+    transport.send(get())
+
+    tokens = [headers["Authorization"] for _, _, headers, _ in server.requests]
+    assert tokens == ["Bearer old", "Bearer old", "Bearer new"]
+
+
+def test_a_token_file_that_is_gone_for_a_moment_leaves_the_token_in_use(serve, connect, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("old")
+    server = serve(ok())
+    clock = StillClock()
+    transport = connect(server.url, clock, token_file=str(token))
+    transport.send(get())
+    token.unlink()
+    clock.seconds += 61
+
+    assert transport.send(get()).status == 200
+    assert server.requests[-1][2]["Authorization"] == "Bearer old"
+
+
+def test_an_empty_token_file_never_makes_an_anonymous_request(serve, connect, tmp_path):
+    """reliability-security row 126, c.1 row 15: the server would answer as to anybody."""
+    token = tmp_path / "token"
+    token.write_text("\n")
+    server = serve(ok())
+
+    with pytest.raises(Stalled) as caught:
+        connect(server.url, token_file=str(token)).send(get())
+
+    assert caught.value.code == "token-unreadable"
+    assert server.requests == []
 
 
 def test_an_inline_token_that_is_refused_stays_refused(serve, connect):
@@ -677,3 +763,50 @@ def test_a_token_file_that_is_gone_is_named(connect, tmp_path):
         connect("http://127.0.0.1:1", token_file=str(tmp_path / "token")).send(get())
 
     assert caught.value.code == "token-unreadable"
+
+
+# ------------------------------------------------------------------ before the first byte
+def test_what_is_asked_before_the_first_byte_can_stop_a_request(serve, connect):
+    """A lease that ran out while a connection was made: nothing must leave (note 11)."""
+    server = serve(ok())
+
+    def refuse():
+        raise Refused("not now", code="lease-lost")
+
+    transport = connect(server.url)
+    with pytest.raises(Refused):
+        transport.send(Request("PUT", "/api", body=b"{}", before_bytes=refuse))
+    assert 200 == transport.send(get()).status
+
+    assert [method for method, *_ in server.requests] == ["GET"]
+
+
+def test_it_is_asked_again_before_each_resend(serve, connect):
+    """The waits between resends are long enough for another to take over."""
+    server = serve(failing(503), ok())
+    asked = []
+
+    def once():
+        asked.append(len(server.requests))
+        if server.requests:
+            raise Refused("not any more", code="lease-lost")
+
+    request = Request("PATCH", "/api", content_type=APPLY, before_bytes=once)
+    with pytest.raises(Refused):
+        connect(server.url).send(request)
+
+    assert 1 == len(server.requests)
+    assert asked == [0, 1]
+
+
+def test_it_is_asked_over_tls_too(serve, connect, certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate[1], certificate[0])
+    server = serve(ok(), context=context)
+    asked = []
+    transport = connect(server.url, ca_pem=certificate[1].read_bytes())
+
+    transport.send(Request("PUT", "/api", body=b"{}", before_bytes=lambda: asked.append(1)))
+    transport.send(get())
+
+    assert asked == [1, 1]  # the head and the body
