@@ -19,7 +19,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Seconds that never go back and go on while the machine sleeps (note 11)."""
+        """Seconds that never go back and go on while the machine sleeps (note 14)."""
         return time.clock_gettime(_STEADY)
 
     def wait(self, seconds: float) -> None:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -110,9 +111,7 @@ class Contest:
         """Pushes that the Git host has seen of a user, refused ones too."""
         name = {"one": "stoker", "two": "other"}[user]
         return sum(
-            request.user == name
-            and request.method == "POST"
-            and "git-receive-pack" in request.path
+            request.user == name and request.method == "POST" and "git-receive-pack" in request.path
             for request in self.scene.git.requests
         )
 
@@ -178,16 +177,14 @@ def test_a_leader_that_stood_still_writes_nothing_until_it_leads_again(contest):
     pauses = random.Random(11)
     for _ in range(3):
         until(lambda: contest.scene.leads(first))
-        since = CLOCK.now_ms()
-        until(lambda at=since: contest.writes("one", at))
+        wait_for_a_write(contest, "one")
         CLOCK.wait(pauses.uniform(0, 0.5))
         freeze(contest, first, second, seconds=6.0)
         second.terminate(15.0)
         contest.scene.running.remove(second)
-        again = CLOCK.now_ms()
-        until(lambda at=again: contest.writes("one", at))
+        wait_for_a_write(contest, "one")
         second = contest.start("two", *SHORT)
-        until(lambda who=second: who.events("warm-up.done"))
+        until(partial(second.events, "warm-up.done"))
     assert contest.scene.status_is_linear()
 
 
@@ -196,9 +193,14 @@ def test_a_leader_that_stood_still_for_a_minute_writes_nothing(contest):
     """Research c.1 row 7 to the letter, with default durations."""
     first, second = contest.pair()
     contest.edit_all_the_time()
-    since = CLOCK.now_ms()
-    until(lambda: contest.writes("one", since))
+    wait_for_a_write(contest, "one")
     freeze(contest, first, second, seconds=60.0)
+
+
+def wait_for_a_write(contest: Contest, user: str) -> None:
+    """The next one from now on."""
+    since = CLOCK.now_ms()
+    until(lambda: contest.writes(user, since))
 
 
 def freeze(contest: Contest, leader: Running, other: Running, *, seconds: float) -> None:

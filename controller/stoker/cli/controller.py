@@ -121,6 +121,7 @@ class _Readiness:
     poller: Poller
     publisher: Publisher
     loop: Loop
+    keeper: LeaseKeeper | None
 
     def __call__(self) -> Readiness:
         parts = {"git": self.poller.last_answer or "not asked yet"}
@@ -129,8 +130,12 @@ class _Readiness:
         for watch in self.observer.status():
             if watch.why_unknown and watch.why_unknown != "no such kind":
                 parts[watch.label] = watch.why_unknown
-        good = good and self.loop.last_pass_ended > 0 and "nodes" not in parts
-        parts["pass"] = "ended" if self.loop.last_pass_ended else "not yet"
+        ended, warm = self.loop.last_pass_ended > 0, self.loop.is_warm
+        if self.keeper is not None:
+            good = good and self.keeper.alive
+            parts["lease"] = "held" if self.loop.leads else "another holds it"
+        good = good and (ended or warm) and "nodes" not in parts
+        parts["pass"] = "ended" if ended else "ready to lead" if warm else "not yet"
         return good, parts
 
 
@@ -208,7 +213,9 @@ class Controller:
             loop.put,
             interval_seconds=settings.loop.poll_interval_seconds,
         )
-        server = self._serve(_Readiness(observer, poller, work.publisher, loop), loop, parts)
+        server = self._serve(
+            _Readiness(observer, poller, work.publisher, loop, keeper), loop, parts
+        )
         self._on_signals(loop, work.publisher)
         _log.info(
             "controller.started",

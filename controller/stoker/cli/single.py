@@ -1,7 +1,7 @@
 """One writer a fleet: puts lease, keeper and gate together for `run`, `run --once` and `apply`.
 
 A connected session and the fleet's id come in, a keeper of its lease goes out, and the
-session's gate asks it from then on (design sections 2 and 6, note 11).
+session's gate asks it from then on (design sections 2 and 6, note 14).
 """
 
 from __future__ import annotations

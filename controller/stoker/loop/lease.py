@@ -1,7 +1,7 @@
 """The Lease of a fleet: one controller writes at a time, and stops in time by its own clock.
 
 Only changes seen on this process's monotonic clock count, so wall clocks may differ (the
-rule of client-go's leader election, restated), and the holder fences itself (note 11).
+rule of client-go's leader election, restated), and the holder fences itself (note 14).
 Renewed by `loop.keeper`, asked by the loop and by the gate before each write.
 """
 

@@ -154,6 +154,11 @@ class Loop:
         """Whether passes may run here: the lease is held, or there is none."""
         return self._lease is None or self._lease.held
 
+    @property
+    def is_warm(self) -> bool:
+        """Whether another leads, and this process has read and rendered all it would need."""
+        return self._warmed is not None and not self._warming and not self.leads
+
     def _lead(self) -> None:
         """Catch up where another may have worked, and admit writes of this term."""
         term = 0 if self._lease is None else self._lease.term

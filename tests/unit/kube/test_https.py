@@ -767,7 +767,7 @@ def test_a_token_file_that_is_gone_is_named(connect, tmp_path):
 
 # ------------------------------------------------------------------ before the first byte
 def test_what_is_asked_before_the_first_byte_can_stop_a_request(serve, connect):
-    """A lease that ran out while a connection was made: nothing must leave (note 11)."""
+    """A lease that ran out while a connection was made: nothing must leave (note 14)."""
     server = serve(ok())
 
     def refuse():
