@@ -9,10 +9,13 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 JOBS ?= 2
 ARGS ?=
+SEED ?=
+SEEDS ?= 10
+SECONDS ?= 30
 SECTION ?= core
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help setup demo test unit stories contract live live-full lint types check schemas bench cluster controlplane tools wheel clean
+.PHONY: help setup demo test unit stories contract live live-full faults lint types check schemas bench cluster controlplane tools wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +54,9 @@ live: $(READY)
 
 live-full: setup ## Pass the long live tests too
 	@scripts/tier.sh live-full $(PY) -m pytest tests/live tests/contract tests/stories -q
+
+faults: setup ## Run seeded mixes of faults (SEEDS=10 SECONDS=30; SEED=7 runs one again)
+	@FAULT_SEED=$(SEED) FAULT_SEEDS=$(SEEDS) FAULT_SECONDS=$(SECONDS) $(PY) -m pytest tests/faults -q -s -p no:randomly
 
 lint: $(READY) ## Format and lint
 	@$(VENV)/bin/ruff format --check controller tests benchmarks scripts

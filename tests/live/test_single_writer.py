@@ -170,6 +170,25 @@ def test_after_a_kill_the_other_writes_at_once_for_its_caches_are_warm(contest, 
     until(lambda: contest.scene.value() == "from-git")
 
 
+def test_one_pass_beside_a_controller_is_refused(contest):
+    """`run --once` and `apply` take the lease as well: two writers undo each other's work."""
+    first = contest.start("one")
+    until(lambda: contest.scene.leads(first))
+    once = contest.start("two", "--once")
+    until(lambda: once.returncode is not None)
+
+    assert 3 == once.returncode
+    assert "lease-held" in once.log.read_text("utf-8")
+    first.terminate(15.0)
+    since = CLOCK.now_ms()
+    again = contest.start("two", "--once")
+    until(lambda: again.returncode is not None)
+    assert 0 == again.returncode
+    assert "" == contest.scene.lease()
+    contest.scene.running.clear()
+    assert [] == contest.writes("one", since)
+
+
 def test_a_leader_that_stood_still_writes_nothing_until_it_leads_again(contest):
     """Research c.1 row 7, with short durations: stopped anywhere, and often within a pass."""
     first, second = contest.pair(*SHORT)
