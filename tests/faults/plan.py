@@ -58,7 +58,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """Something at an instant. `what`: commit, drift, remove, note, kill, stop, api-restart, git-*.
+    """Something at an instant. `what`: commit, drift, remove, note, kill, stop, api-*, git-*.
 
     `seconds` says how long it lasts, where it does.
     """
@@ -102,7 +102,7 @@ API: tuple[Callable[[random.Random], ApiFault], ...] = (
 )
 """Every fault of the API server that is drawn from."""
 GIT = ("git-401", "git-503", "git-truncate", "git-hang", "git-dead", "git-race")
-PROCESS = ("kill", "stop", "api-restart")
+PROCESS = ("kill", "stop", "api-restart", "api-freeze", "etcd-freeze")
 
 
 def plan_of(seed: int, seconds: float) -> Plan:

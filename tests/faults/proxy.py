@@ -74,6 +74,7 @@ class Proxy:
         self._windows: tuple[Window, ...] = ()
         self._begun: float | None = None
         self._forwarded: list[Forwarded] = []
+        self._streams: set[_Handler] = set()
         self.counts: dict[str, int] = {}
         self.stopping = threading.Event()
         self._http = _Server(("127.0.0.1", 0), _Handler)
@@ -105,6 +106,36 @@ class Proxy:
         """Treat requests by these windows from now on."""
         with self._lock:
             self._windows, self._begun = windows, CLOCK.monotonic()
+        for window in windows:
+            if window.fault.kind in {Kind.DROP, Kind.WATCH_END}:
+                timer = threading.Timer(window.start, self._end_streams)
+                timer.daemon = True
+                timer.start()
+
+    def _end_streams(self) -> None:
+        """Watches that run already meet the fault as well."""
+        with self._lock:
+            running = list(self._streams)
+        for handler in running:
+            handler.hang_up()
+
+    def streaming(self, handler: _Handler, *, now: bool) -> None:
+        """Note that a watch runs, or does no more."""
+        with self._lock:
+            (self._streams.add if now else self._streams.discard)(handler)
+
+    def silences_watches(self) -> bool:
+        """Whether a watch that runs goes silent now."""
+        with self._lock:
+            if self._begun is None:
+                return False
+            now = CLOCK.monotonic() - self._begun
+            silent = any(
+                w.fault.kind is Kind.WATCH_HANG and w.start <= now < w.end for w in self._windows
+            )
+            if silent:
+                self.counts["watch-silent"] = self.counts.get("watch-silent", 0) + 1
+            return silent
 
     def end(self) -> None:
         """Let everything through; what hangs goes on within a moment."""
@@ -190,13 +221,13 @@ class _Handler(BaseHTTPRequestHandler):
         kind = None if fault is None else fault.kind
         if fault is not None:
             if kind is Kind.DROP:
-                return self._hang_up()
+                return self.hang_up()
             if kind is Kind.STATUS:
                 return self._say(fault)
             if kind in {Kind.DELAY, Kind.HANG} and not self._hold(fault.seconds):
-                return self._hang_up()
+                return self.hang_up()
             if kind is Kind.HANG:
-                return self._hang_up()
+                return self.hang_up()
         return self._forward(body, kind, watch=watch)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 - the base class's names
@@ -219,7 +250,7 @@ class _Handler(BaseHTTPRequestHandler):
             return True
         return True
 
-    def _hang_up(self) -> None:
+    def hang_up(self) -> None:
         self.close_connection = True
         try:
             self.peek.shutdown(socket.SHUT_RDWR)
@@ -262,12 +293,12 @@ class _Handler(BaseHTTPRequestHandler):
             content = answer.read()
         except (OSError, http.client.HTTPException):
             self._part()
-            return self._hang_up()
+            return self.hang_up()
         finally:
             request = Forwarded(at_ms, self.command, self.path, body, status)
             self.server.proxy.note(request)
         if kind is Kind.LOSE:
-            return self._hang_up()
+            return self.hang_up()
         headers = {k: v for k, v in answer.getheaders() if k.lower() not in _HOP}
         if kind is not Kind.CUT:
             return self._answer(status, headers, content)
@@ -277,7 +308,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content[: len(content) // 2])
-        return self._hang_up()
+        return self.hang_up()
 
     def _ask(self, body: bytes) -> http.client.HTTPResponse:
         if self._upstream is None:
@@ -296,11 +327,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if kind is Kind.WATCH_HANG:
             self._hold(_LONGEST_HANG)
-            return self._hang_up()
+            return self.hang_up()
         ends = CLOCK.monotonic() + (_WATCH_END_SECONDS if kind is Kind.WATCH_END else 1e9)
         assert self._upstream is not None
         if self._upstream.sock is not None:
             self._upstream.sock.settimeout(0.5 if kind is Kind.WATCH_END else 400)
+        proxy = self.server.proxy
+        proxy.streaming(self, now=True)
+        try:
+            self._relay(answer, ends)
+        finally:
+            proxy.streaming(self, now=False)
+            self._part()
+        return None
+
+    def _relay(self, answer: http.client.HTTPResponse, ends: float) -> None:
         while CLOCK.monotonic() < ends:
             try:
                 part = answer.read1(65_536)
@@ -308,9 +349,11 @@ class _Handler(BaseHTTPRequestHandler):
                 break
             if not part:
                 break
+            if self.server.proxy.silences_watches():
+                self._hold(_LONGEST_HANG)
+                return self.hang_up()
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
         self.wfile.write(b"0\r\n\r\n")
-        self._part()
         return None
 
     def _part(self) -> None:

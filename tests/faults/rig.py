@@ -13,8 +13,9 @@ import signal
 import subprocess
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from live.running import CLOCK, Running, until
 from stoker.errors import StokerError
 from stoker.kube.client import Client
 from stoker.kube.https import HttpsTransport
+from stoker.kube.transport import Request, Response
 from stoker.model.refs import ObjectRef
 from stoker.report.definitions import definition_manifests
 from stoker.sim.controlplane import ControlPlane
@@ -43,6 +45,7 @@ CONVERGE_SECONDS = 60.0
 QUIET_SECONDS = 10.0
 """Ten polls (I5)."""
 EXTRAS = 4
+PEOPLE_WAIT_SECONDS = 3.0
 GIT_FAULTS = {
     "git-401": GitFault(status=401),
     "git-503": GitFault(status=503),
@@ -87,7 +90,7 @@ class Rig:
         self.fleet = f"seed-{plan.seed}"
         self.namespace = f"faults-{plan.seed}"
         self._transport = HttpsTransport.from_kubeconfig(plane.kubeconfig_path)
-        self._cluster = Client(self._transport, user_agent="kubectl")
+        self._cluster = Client(_Impatient(self._transport), user_agent="kubectl")
         self._bare = git.create_repo(self.fleet)
         self._work = folder / "work"
         self._values: dict[str, str] = {}
@@ -96,6 +99,7 @@ class Rig:
         self._foreign: dict[str, str] = {}
         self._extras = list(range(EXTRAS))
         self._next_extra = EXTRAS
+        self._frozen: list[int] = []
         self._i9: list[str] = []
         self._since_ms = CLOCK.now_ms()
         self._prepare()
@@ -203,7 +207,12 @@ class Rig:
             case "stop":
                 self._stop_for(happening.seconds)
             case "api-restart":
+                self._plane.kill("kube-apiserver")
                 self._plane.restart("kube-apiserver")
+            case "api-freeze":
+                self._freeze(self._plane.pid("kube-apiserver"), happening.seconds)
+            case "etcd-freeze":
+                self._freeze(self._plane.pid("etcd"), happening.seconds)
             case what:
                 self._git.break_with(GIT_FAULTS[what])
                 timer = threading.Timer(happening.seconds, self._git.heal)
@@ -220,24 +229,22 @@ class Rig:
         return chosen.process
 
     def _stop_for(self, seconds: float) -> None:
-        process = self._leader_process()
+        self._freeze(self._leader_process().pid, seconds)
+
+    def _freeze(self, pid: int, seconds: float) -> None:
+        """SIGSTOP for so long."""
+        self._frozen.append(pid)
         with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGSTOP)
-
-        def go_on() -> None:
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGCONT)
-
-        timer = threading.Timer(seconds, go_on)
+            os.kill(pid, signal.SIGSTOP)
+        timer = threading.Timer(seconds, _go_on, (pid,))
         timer.daemon = True
         timer.start()
 
     def _heal(self) -> None:
         for controller in self._controllers:
             controller.proxy.end()
-            if controller.process is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(controller.process.pid, signal.SIGCONT)
+        for pid in self._frozen:
+            _go_on(pid)
         self._git.heal()
         self._commit()
 
@@ -422,6 +429,28 @@ class Rig:
             secrets=(self._token,),
             logs=tuple(log for c in self._controllers for log in c.logs),
         )
+
+
+class _Impatient:
+    """People's requests: they must not hold up what is to happen next."""
+
+    def __init__(self, inner: HttpsTransport) -> None:
+        self.url = inner.url
+        self._inner = inner
+
+    def send(self, request: Request) -> Response:
+        return self._inner.send(replace(request, timeout_seconds=PEOPLE_WAIT_SECONDS))
+
+    def stream(self, request: Request) -> Iterator[bytes]:
+        return self._inner.stream(request)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def _go_on(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
 
 
 def _dump(kind: str, name: str, spec: dict[str, Any]) -> str:

@@ -129,6 +129,7 @@ class Publisher:
         with self._news:
             self._forgotten = True
             self._newest, self._decisions = None, ()
+            self._written = replace(self._written, code="", message="")
             self._state = replace(self._state, published="")
 
     @property

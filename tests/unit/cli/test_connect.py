@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 import yaml
 
-from stoker.cli.connect import connect, context_name
+from stoker.cli.connect import connect, context_name, expected_caller
 from stoker.errors import Stalled
 from stoker.model.refs import ObjectRef
 
@@ -116,3 +117,38 @@ def test_a_missing_kubeconfig_is_named(tmp_path):
 
     assert missing.value.code == "kubeconfig-missing"
     assert str(tmp_path / "missing") in missing.value.message
+
+
+ACCOUNT = "system:serviceaccount:stoker-system:stoker"
+
+
+def a_token() -> str:
+    """A service account's token, as far as its name goes."""
+    claims = base64.urlsafe_b64encode(json.dumps({"sub": ACCOUNT}).encode()).decode().rstrip("=")
+    return f"e30.{claims}.sig"
+
+
+def test_the_caller_to_expect_stands_in_the_token(tmp_path):
+    """reliability-security row 126: whoever writes makes sure of who it is."""
+    assert ACCOUNT == expected_caller(kubeconfig(tmp_path, user={"token": a_token()}))
+
+
+def test_the_caller_to_expect_stands_in_the_token_file(tmp_path):
+    (tmp_path / "token").write_text(f"{a_token()}\n")
+
+    assert ACCOUNT == expected_caller(kubeconfig(tmp_path, user={"tokenFile": "token"}))
+
+
+def test_the_caller_to_expect_is_whom_we_act_as(tmp_path):
+    assert "jane" == expected_caller(
+        kubeconfig(tmp_path, user={"token": a_token()}), as_user="jane"
+    )
+
+
+@pytest.mark.parametrize(
+    "user",
+    [{"token": "opaque"}, {"tokenFile": "nowhere"}, {"exec": {"command": "login"}}],
+    ids=["opaque", "unreadable", "program"],
+)
+def test_where_nothing_says_who_we_are_anybody_will_do(tmp_path, user):
+    assert "" == expected_caller(kubeconfig(tmp_path, user=user))

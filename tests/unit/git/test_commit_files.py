@@ -207,3 +207,22 @@ def test_blob_ids_are_those_of_git(origin):
     (origin.work / "f").write_bytes(content)
 
     assert blob_oid(content) == origin.git("hash-object", "--no-filters", "f")
+
+
+def test_what_is_asked_before_a_push_can_forbid_it(origin, open_repo):
+    """Research a.6 L3, I1: a status that was made in time is not pushed too late (note 14)."""
+    origin.commit({"a": "1"})
+    asked: list[int] = []
+
+    def ask() -> None:
+        asked.append(len(asked))
+        if len(asked) > 1:
+            raise Retryable("not any more", code="lease-lost")
+
+    repo = open_repo(before_push=ask)
+    first = repo.commit_files(STATUS, {"s": b"1"}, "Status")
+    with pytest.raises(Retryable, match="not any more"):
+        repo.commit_files(STATUS, {"s": b"2"}, "Status")
+
+    assert [first.commit] == origin.log(STATUS)
+    assert {"s": b"1"} == repo.read_branch(STATUS)

@@ -151,6 +151,19 @@ def test_what_another_controller_wrote_meanwhile_is_not_taken_for_ours():
     assert mine[unit] == world.forge.refs[BRANCH][unit]
 
 
+def test_what_waited_while_another_wrote_is_dropped():
+    """I8: it tells of a cluster that the other has changed since (note 14)."""
+    world = World()
+    world.look()
+    world.wait(0)
+    before = len(world.forge.pushed())
+    world.look(**fewer(1))
+    world.publisher.forget()
+    world.wait(120)
+
+    assert before == len(world.forge.pushed())
+
+
 def test_only_a_branch_that_begins_or_ceases_to_take_commits_wakes_a_pass():
     """The condition StatusWritten is shown by the next pass; a commit alone changes none."""
     world = World()
