@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ MAPS = "/api/v1/namespaces/llm/configmaps"
 COMMIT = "a" * 40
 
 
-def entry(user: str, verb: str, what: str, second: float, code: int = 200) -> dict:
+def entry(user: str, verb: str, what: str, second: float, code: int = 200) -> dict[str, Any]:
     """A line of the audit log; `what` is resource/namespace/name."""
     resource, namespace, name = what.split("/")
     return {
@@ -39,7 +40,7 @@ RENEWED = entry("one", "update", LEASE, 1)
 TAKEN = entry("two", "update", LEASE, 20)
 
 
-def written(user: str, second: float, what: str = "configmaps/llm/side") -> dict:
+def written(user: str, second: float, what: str = "configmaps/llm/side") -> dict[str, Any]:
     return entry(user, "patch", what, second)
 
 
@@ -50,7 +51,7 @@ def evidence(tmp_path: Path) -> Callable[..., Evidence]:
     log = tmp_path / "controller.log"
     log.write_text("all is well\n", encoding="utf-8")
 
-    def make(*audit: dict, status: str = "", **more: object) -> Evidence:
+    def make(*audit: dict[str, Any], status: str = "", **more: Any) -> Evidence:
         subprocess.run(["git", "init", "-q", "--bare", str(bare)], check=True)
         text = status or f"lastAppliedRevision: main@sha1:{COMMIT}\n"
         stream = (
@@ -84,7 +85,7 @@ def evidence(tmp_path: Path) -> Callable[..., Evidence]:
     return make
 
 
-def a_request(method: str, name: str, body: dict, second: float) -> Forwarded:
+def a_request(method: str, name: str, body: dict[str, Any], second: float) -> Forwarded:
     at_ms = START_MS + int(second * 1000)
     return Forwarded(at_ms, method, f"{MAPS}/{name}", json.dumps(body).encode(), 200)
 
