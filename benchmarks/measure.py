@@ -190,7 +190,7 @@ def count_requests(mark: AuditMark, agent: str) -> Requests:
     """Requests of one client since the mark; a watch counts when it starts.
 
     Server-side applies are told from other patches by their `force` query; `discover` is
-    a read of no object: which kinds are served, the server's version.
+    a read of no object: which kinds are served, the server's version, who it takes us for.
     """
     verbs: Counter[str] = Counter()
     lease: Counter[str] = Counter()
@@ -221,7 +221,8 @@ def _verb(event: dict[str, Any]) -> str:
     query = parse_qs(urlsplit(event.get("requestURI", "")).query)
     if verb == "patch" and "force" in query:
         verb = "apply"
-    if verb == "get" and not event.get("objectRef"):
+    asked = event.get("objectRef") or {}
+    if (verb == "get" and not asked) or asked.get("resource") == "selfsubjectreviews":
         verb = "discover"
     return f"{verb}-dryrun" if query.get("dryRun") else verb
 

@@ -80,6 +80,15 @@ def test_requests_are_counted_by_what_they_do(tmp_path):
     assert (5, 3) == (found.total, found.writes)
 
 
+def test_who_we_are_is_asked_for_and_not_written(tmp_path):
+    """A SelfSubjectReview is posted, and stored nowhere."""
+    path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    found = counted(tmp_path, an_event(0, "create", path, resource="selfsubjectreviews"))
+
+    assert {"discover": 1} == found.verbs
+    assert 0 == found.writes
+
+
 def test_requests_of_the_lease_stand_apart(tmp_path):
     lease = "/apis/coordination.k8s.io/v1/namespaces/stoker-system/leases/stoker-1"
     found = counted(

@@ -172,6 +172,8 @@ class Session:
             as_user=self.target.as_user,
         )
         self._stack.callback(client.close)
+        if isinstance(known := self.connected(), Client):
+            client.learn(known)
         return client
 
     def expected_caller(self) -> str:

@@ -63,6 +63,10 @@ class Client:
         """Read discovery again at the next `resource`."""
         self._discovery.forget()
 
+    def learn(self, other: Client) -> None:
+        """Know the kinds that another client of the same server has discovered."""
+        self._discovery.learn(other._discovery)
+
     def close(self) -> None:
         """Close the transport's connections."""
         self._transport.close()

@@ -33,6 +33,13 @@ class Discovery:
             self._versions = None
             self._kinds = {}
 
+    def learn(self, other: Discovery) -> None:
+        """Know what another cache of the same server knows now."""
+        with other._lock:
+            versions, kinds = other._versions, dict(other._kinds)
+        with self._lock:
+            self._versions, self._kinds = versions, kinds
+
     def resource(self, group: str, kind: str, version: str = "") -> ApiResource:
         """The served resource; without version in the first version that has the kind.
 
