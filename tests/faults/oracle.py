@@ -54,6 +54,8 @@ class Evidence:
     """Files that people committed to the status branch."""
     secrets: tuple[str, ...]
     logs: tuple[Path, ...]
+    stalls: tuple[tuple[int, int], ...] = ()
+    """When the API server stood still: what lay in its sockets arrives late, in its own words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +121,13 @@ def _one_writer(seen: Evidence, writes: list[_Write]) -> Iterator[str]:
             continue
         if write.user != holder:
             yield f"I1: {_told(write)} while {holder or 'nobody'} held the lease"
-        elif write.at_ms > renewed + seen.lease_reach_ms:
+        elif write.at_ms > renewed + seen.lease_reach_ms and not _stalled(seen, write.at_ms):
             late = (write.at_ms - renewed) / 1000
             yield f"I1: {_told(write)} {late:.1f} s after the last renewal"
+
+
+def _stalled(seen: Evidence, at_ms: int) -> bool:
+    return any(start <= at_ms <= end for start, end in seen.stalls)
 
 
 def _deletes_with_proof(seen: Evidence) -> Iterator[str]:

@@ -46,6 +46,8 @@ QUIET_SECONDS = 10.0
 """Ten polls (I5)."""
 EXTRAS = 4
 PEOPLE_WAIT_SECONDS = 3.0
+STALL_TAIL_MS = 1_000
+"""After it goes on, an API server takes so long at most to read what waited."""
 GIT_FAULTS = {
     "git-401": GitFault(status=401),
     "git-503": GitFault(status=503),
@@ -100,6 +102,7 @@ class Rig:
         self._extras = list(range(EXTRAS))
         self._next_extra = EXTRAS
         self._frozen: list[int] = []
+        self._stalls: list[tuple[int, int]] = []
         self._i9: list[str] = []
         self._since_ms = CLOCK.now_ms()
         self._prepare()
@@ -210,9 +213,9 @@ class Rig:
                 self._plane.kill("kube-apiserver")
                 self._plane.restart("kube-apiserver")
             case "api-freeze":
-                self._freeze(self._plane.pid("kube-apiserver"), happening.seconds)
+                self._stall("kube-apiserver", happening.seconds)
             case "etcd-freeze":
-                self._freeze(self._plane.pid("etcd"), happening.seconds)
+                self._stall("etcd", happening.seconds)
             case what:
                 self._git.break_with(GIT_FAULTS[what])
                 timer = threading.Timer(happening.seconds, self._git.heal)
@@ -230,6 +233,11 @@ class Rig:
 
     def _stop_for(self, seconds: float) -> None:
         self._freeze(self._leader_process().pid, seconds)
+
+    def _stall(self, component: str, seconds: float) -> None:
+        now = CLOCK.now_ms()
+        self._stalls.append((now, now + int(seconds * 1000) + STALL_TAIL_MS))
+        self._freeze(self._plane.pid(component), seconds)
 
     def _freeze(self, pid: int, seconds: float) -> None:
         """SIGSTOP for so long."""
@@ -428,6 +436,7 @@ class Rig:
             foreign=self._foreign,
             secrets=(self._token,),
             logs=tuple(log for c in self._controllers for log in c.logs),
+            stalls=tuple(self._stalls),
         )
 
 

@@ -113,6 +113,14 @@ def test_what_the_audit_log_gives_away(evidence, audit, code):
     assert [code] == sorted({found.partition(":")[0] for found in violations(evidence(*audit))})
 
 
+def test_an_api_server_that_stood_still_stamps_late(evidence):
+    """Only who held the lease counts then: a write in its socket had started in time."""
+    stalls = ((START_MS + 2_000, START_MS + 8_000),)
+
+    assert [] == violations(evidence(RENEWED, written("one", 7), stalls=stalls))
+    assert violations(evidence(RENEWED, written("two", 7), stalls=stalls))
+
+
 @pytest.mark.parametrize(
     ("name", "body", "second", "found"),
     [
