@@ -219,7 +219,7 @@ def test_prune_mode_confirm_waits_for_the_trailer(settled):
 # ----------------------------------------------------------------------- what is kept
 @pytest.mark.parametrize(
     "annotation",
-    [{"stoker.dev/prune": "keep"}, {"helm.sh/resource-policy": "keep"}],
+    [{"stoker.dev/prune": "disabled"}, {"helm.sh/resource-policy": "keep"}],
     ids=["ours", "helm"],
 )
 def test_an_object_to_be_kept_stays_and_is_told(world, annotation):

@@ -7,10 +7,11 @@ the UID and resourceVersion just read (design section 6). Called by apply and re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.apply.answers import Sent, changed_meanwhile, is_uid_mismatch, sent_error
+from stoker.apply.prune import delete
 from stoker.errors import StokerError
 from stoker.kube.errors import Conflict, NotFound
 from stoker.model.change import Action, Change
@@ -42,8 +43,10 @@ class Sender:
         return manager_of(self.fleet_id)
 
     def send(self, change: Change) -> Sent:
-        """Apply the payload of a CREATE or CHANGE; never raises an error of the tree."""
+        """Carry out a CREATE, CHANGE or RECREATE; never raises an error of the tree."""
         assert change.payload is not None
+        if change.action is Action.RECREATE:
+            return self._recreate(change)
         payload = _with(change.payload, uid=change.live_uid)
         try:
             return _done(change, self._apply(payload), ())
@@ -53,6 +56,20 @@ class Sender:
             return self._settled(change)
         except StokerError as error:
             return self._failed(change, error)
+
+    def _recreate(self, change: Change) -> Sent:
+        """Delete the object of that UID; make it again if it is gone at once.
+
+        While pods or finalizers hold it, a later pass finds the name free and creates it.
+        """
+        deleted = delete(self.cluster, change.ref, change.live_uid, "Foreground")
+        if deleted.outcome.result is Result.KEPT:
+            return changed_meanwhile(change.ref, "it was deleted and made again meanwhile")
+        if not deleted.gone:
+            return deleted
+        return self.send(
+            replace(change, action=Action.CREATE, live_uid="", live_resource_version="")
+        )
 
     def _apply(self, payload: dict[str, Any], *, force: bool = False) -> dict[str, Any]:
         """One apply; repeated at once only where quota usage was updated in parallel."""

@@ -152,6 +152,7 @@ def _summary() -> Schema:
     counts = {
         "create": "Objects to create.",
         "change": "Objects to change in place.",
+        "recreate": "Objects to delete and create again, by consent.",
         "replace": "Placements that take over from another one; neither creates nor deletes.",
         "delete": "Objects to delete.",
         "unchanged": "Objects that are as Git wants them.",

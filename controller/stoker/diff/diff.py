@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stoker.diff.adoption import Adoption
 from stoker.diff.audit import Audit
 from stoker.diff.dryrun import UNVERIFIED, DryRun, refusal_of, verified
 from stoker.diff.ground import Ground, ground_of
@@ -77,7 +78,7 @@ def diff(
     return ChangeSet(
         units=tuple(units[unit] for unit in sorted(units)),
         prune_hold=left.hold,
-        forgotten=left.forgotten,
+        forgotten=(*left.forgotten, *_left_alone(units, ground)),
         proven=tuple(sorted({*left.proven, *_proven(units, ground)})),
     )
 
@@ -120,7 +121,18 @@ def _change(
         case Action.CHANGE if here.live is not None:
             scaler = ground.live.scaler(manifest.ref)
             owner = ground.units.get(unit)
-            change = judge(manifest, here.live, owner, scaler, dry_run, verify=ground.verify)
+            adoption = Adoption.NOW if here.adopts else Adoption.NO
+            if not here.adopts and ground.is_listed_adopted(here.live):
+                adoption = Adoption.BEFORE
+            change = judge(
+                manifest,
+                here.live,
+                owner,
+                scaler,
+                dry_run,
+                verify=ground.verify,
+                adoption=adoption,
+            )
             if (
                 audit is None
                 or change.action is not Action.UNCHANGED
@@ -216,6 +228,20 @@ def _proven(
         for change in changes.changes:
             if change.action not in {Action.UNCHANGED, Action.CHANGE} or not change.live_uid:
                 continue
+            if change.takes_over:
+                continue  # not ours before the server has answered
             if known.get(change.ref) != (change.ref.version, change.live_uid):
                 found.append((unit, change.ref, change.live_uid))
     return found
+
+
+def _left_alone(
+    units: dict[UnitRef, UnitChanges], ground: Ground
+) -> list[tuple[UnitRef, ObjectRef]]:
+    """Listed objects that Git leaves alone: with its entry goes the proof to delete one."""
+    return [
+        (unit, change.ref)
+        for unit, changes in units.items()
+        for change in changes.changes
+        if change.code == "reconcile-disabled" and ground.inventory.names(unit, change.ref)
+    ]
