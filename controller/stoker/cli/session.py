@@ -33,6 +33,7 @@ __all__ = [
     "ClosableRepo",
     "Session",
     "Target",
+    "connect",
     "find_fleets",
     "fleet_header",
     "local_repo",
