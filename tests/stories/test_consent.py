@@ -123,6 +123,22 @@ def test_a_persons_value_goes_to_git_and_a_controllers_stays(here):
     assert {"a": "git", "b": "computed"} == data(here, "notes")
 
 
+def test_a_field_that_leaves_git_after_an_adoption_leaves_the_object(here):
+    """Flux and kubectl learned it: a tool that shares a field keeps it for ever (ssa-facts 16)."""
+    theirs = a_config_map("notes", {"a": "1", "b": "2", "theirs": "3"}, namespace="llm")
+    made_by(here, "kubectl-client-side-apply", theirs)
+    consent = says(adopt="enabled")
+    here.commit(
+        "Adopt", side(notes=a_config_map("notes", {"a": "1", "b": "2"}, annotations=consent))
+    )
+    tell(here)
+    here.commit("Less", side(notes=a_config_map("notes", {"a": "1"}, annotations=consent)))
+    tell(here)
+
+    assert {"a": "1", "theirs": "3"} == data(here, "notes")
+    assert is_clean(here)
+
+
 def test_another_fleets_object_is_not_adopted_whatever_git_says(here):
     """reliability-security.md c.2 row 52: two Stokers never take from each other."""
     body = yaml.safe_load(a_config_map("notes", namespace="llm"))
