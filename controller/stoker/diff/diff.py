@@ -15,7 +15,7 @@ from stoker.diff.dryrun import UNVERIFIED, DryRun, refusal_of, verified
 from stoker.diff.ground import Ground, ground_of
 from stoker.diff.memo import DiffMemo
 from stoker.diff.pair import pair, replaced_by
-from stoker.diff.prune import prune
+from stoker.diff.prune import held_back, prune
 from stoker.diff.verdict import audited, judge, payload_of
 from stoker.errors import Finding, StokerError
 from stoker.kube.errors import Forbidden
@@ -62,7 +62,7 @@ def diff(
     units: dict[UnitRef, UnitChanges] = {}
     for found in sets:
         rendered = _rendered(found, ground, dry_run, plan, audit)
-        gone = left.changes.get(found.unit, ())
+        gone = held_back(left.changes.get(found.unit, ()), rendered)
         units[found.unit] = UnitChanges(
             unit=found.unit,
             changes=(*rendered, *gone),

@@ -22,7 +22,7 @@ from stoker.objects.consent import consents_on_live
 from stoker.objects.inventory import INTENT
 from stoker.objects.kinds import CRD_GROUP, NEEDS_CONSENT, delete_order
 
-__all__ = ["Pruned", "prune"]
+__all__ = ["Pruned", "held_back", "prune"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,18 @@ def prune(ground: Ground) -> Pruned:
         for unit, found in sorted(judged.items())
     }
     return Pruned(changes, hold, tuple(forgotten), tuple(proven))
+
+
+def held_back(leaving: tuple[Change, ...], rendered: tuple[Change, ...]) -> tuple[Change, ...]:
+    """What leaves a unit, held while something the unit renders cannot be applied.
+
+    Apply deletes only from a unit that has applied: a preview must not promise more.
+    """
+    stops = {Action.ERROR, Action.WAIT}
+    first = next((change.ref for change in rendered if change.action in stops), None)
+    if first is None:
+        return leaving
+    return tuple(_held(change, f"{first} is not applied") for change in leaving)
 
 
 _STAYS = Action.UNCHANGED
