@@ -32,6 +32,8 @@ from stories.looks import (
 )
 
 SIDE = "Bundle/llm/side"
+DRAIN_SECONDS = 12
+"""Longer than a service of `the_village` drains when it leaves Git: its pods' grace period."""
 NAMES = ("alpha", "beta", "gamma", "delta")
 
 
@@ -59,7 +61,7 @@ def test_a_removed_unit_takes_exactly_its_own_objects_along(world):
     before = standing(world)
 
     world.commit("No tiny", {"models/tiny.yaml": None})
-    world.settle()
+    world.settle(quiet=DRAIN_SECONDS)
 
     mine = {name for name in before if name.split("/")[1].split("-")[0] == "tiny"}
     kept = {name: uid for name, uid in before.items() if name not in mine}
@@ -257,7 +259,7 @@ def test_children_that_copied_our_marks_are_not_ours(world):
         world.cluster.apply(body, manager="operator")
 
     world.commit("Other", {"models/other.yaml": None})
-    world.settle()
+    world.settle(quiet=DRAIN_SECONDS)
 
     assert {"child", "copy", "side"} <= config_maps(world)
     assert is_clean(world)
@@ -299,7 +301,7 @@ def test_an_inventory_lost_under_a_running_controller_deletes_nothing(world):
     assert is_clean(world)
 
     world.commit("No tiny", {"models/tiny.yaml": None})
-    world.settle()
+    world.settle(quiet=DRAIN_SECONDS)
 
     assert {name.split("/")[1].split("-")[0] for name in as_it_stands(world)} == {"other", "side"}
     assert is_clean(world)

@@ -13,6 +13,7 @@ from stoker.diff.adoption import Adoption
 from stoker.diff.audit import Audit
 from stoker.diff.dryrun import UNVERIFIED, DryRun, refusal_of, verified
 from stoker.diff.ground import Ground, ground_of
+from stoker.diff.leaving import drained
 from stoker.diff.memo import DiffMemo
 from stoker.diff.pair import pair, replaced_by
 from stoker.diff.prune import held_back, prune
@@ -26,6 +27,7 @@ from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.plan import Plan
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.snapshot import Snapshot
 from stoker.objects import names
 from stoker.objects.compare import compare, field_changes
 from stoker.objects.conflicts import adoption_required
@@ -46,12 +48,14 @@ def diff(
     memo: DiffMemo,
     *,
     plan: Plan | None = None,
+    snapshot: Snapshot | None = None,
     verify: bool = False,
     audit: Audit | None = None,
 ) -> ChangeSet:
     """Compare what is rendered with what is live, unit by unit, then judge what left Git.
 
-    `plan` pairs new placements with those they replace. With `verify` creates and changes
+    `plan` pairs new placements with those they replace; `snapshot` tells which replicas of
+    services that left Git still serve. With `verify` creates and changes
     are dry-run too, so that a refusal is known before anything is written (`stoker diff`).
     Units come back sorted; those that left Git have only deletes and what is kept. `audit`
     says which Synced objects the API server is asked about all the same; None: no one.
@@ -59,10 +63,11 @@ def diff(
     ground = ground_of(desired, sets, live, inventory, cluster, fleet_id, verify=verify)
     dry_run = DryRun(cluster, ground.manager, memo)
     left = prune(ground)
+    leaving = drained(left.changes, ground, snapshot)
     units: dict[UnitRef, UnitChanges] = {}
     for found in sets:
         rendered = _rendered(found, ground, dry_run, plan, audit)
-        gone = held_back(left.changes.get(found.unit, ()), rendered)
+        gone = held_back(leaving.changes.get(found.unit, ()), rendered)
         units[found.unit] = UnitChanges(
             unit=found.unit,
             changes=(*rendered, *gone),
@@ -70,9 +75,10 @@ def diff(
             findings=(*found.findings, *_empty_render(found, gone, ground)),
             complete=found.complete,
         )
-    for unit, changes in left.changes.items():
+    for unit, changes in leaving.changes.items():
         if unit not in units:
-            units[unit] = UnitChanges(unit=unit, changes=changes)
+            going = leaving.retirements.get(unit, ())
+            units[unit] = UnitChanges(unit=unit, changes=changes, retirements=going)
     if len(ground.sets) >= len(desired.units):
         memo.only(ground.claims)
     return ChangeSet(
@@ -80,6 +86,7 @@ def diff(
         prune_hold=left.hold,
         forgotten=(*left.forgotten, *_left_alone(units, ground)),
         proven=tuple(sorted({*left.proven, *_proven(units, ground)})),
+        wake_at_ms=leaving.wake_at_ms,
     )
 
 

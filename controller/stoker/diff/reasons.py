@@ -26,6 +26,7 @@ _SENT = {
 
 _LEFT_GIT = {
     "custom-resources-left": "The CRD goes only when no object of its kind is left.",
+    "draining": "The service left Git; its replicas finish their requests before they go.",
     "foreign-owner": "Kept: another object owns it by ownerReference.",
     "inventory-intent": "Kept: a pass that did not end made it; its UID is recorded first.",
     "kept-by-policy": "Kept: an annotation on the object says so.",

@@ -118,3 +118,5 @@ class ChangeSet:
     """Inventory entries that no longer stand for anything: absent for certain, or moved."""
     proven: tuple[tuple[UnitRef, ObjectRef, str], ...] = ()
     """Objects whose UID the inventory lacks and that bear our mark and our manager."""
+    wake_at_ms: int | None = None
+    """When to look again at replicas of services that left Git and drain."""
