@@ -56,7 +56,8 @@ def test_a_renamed_service_is_another_one(settled):
     world = settled(the_fleet(a_service("tiny")), *nodes)
 
     world.commit("Renamed", {"models/tiny.yaml": None, "models/small.yaml": a_service("small")})
-    world.settle(quiet=12)
+    world.advance(12)
+    world.settle()
 
     assert [] == deployments(world)
     assert 1 == len(serving(world, "small"))

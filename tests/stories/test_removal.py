@@ -61,7 +61,8 @@ def test_a_removed_unit_takes_exactly_its_own_objects_along(world):
     before = standing(world)
 
     world.commit("No tiny", {"models/tiny.yaml": None})
-    world.settle(quiet=DRAIN_SECONDS)
+    world.advance(DRAIN_SECONDS)
+    world.settle()
 
     mine = {name for name in before if name.split("/")[1].split("-")[0] == "tiny"}
     kept = {name: uid for name, uid in before.items() if name not in mine}
@@ -259,7 +260,8 @@ def test_children_that_copied_our_marks_are_not_ours(world):
         world.cluster.apply(body, manager="operator")
 
     world.commit("Other", {"models/other.yaml": None})
-    world.settle(quiet=DRAIN_SECONDS)
+    world.advance(DRAIN_SECONDS)
+    world.settle()
 
     assert {"child", "copy", "side"} <= config_maps(world)
     assert is_clean(world)
@@ -301,7 +303,8 @@ def test_an_inventory_lost_under_a_running_controller_deletes_nothing(world):
     assert is_clean(world)
 
     world.commit("No tiny", {"models/tiny.yaml": None})
-    world.settle(quiet=DRAIN_SECONDS)
+    world.advance(DRAIN_SECONDS)
+    world.settle()
 
     assert {name.split("/")[1].split("-")[0] for name in as_it_stands(world)} == {"other", "side"}
     assert is_clean(world)

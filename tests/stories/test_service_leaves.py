@@ -35,7 +35,8 @@ def test_its_replicas_take_no_new_request_and_are_waited_for(settled):
     told = {n["object"]: n["reason"] for n in unit_status(world, TINY).get("notes") or ()}
     assert {"draining"} == set(told.values())
 
-    world.settle(quiet=20)
+    world.advance(20)
+    world.settle()
 
     assert [] == deployments(world)
     assert set() == pod_uids(world)
