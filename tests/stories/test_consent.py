@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import yaml
 
@@ -33,7 +35,7 @@ def says(**words: str) -> dict[str, str]:
 def a_deployment(replicas: int | None = 2, *, app: str = "web", **annotations: str) -> str:
     """A Deployment without GPUs."""
     pod = {"containers": [{"name": "c", "image": "registry.example/web:1"}]}
-    body = {
+    body: dict[str, Any] = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": "web", "namespace": "llm", "annotations": annotations},

@@ -13,7 +13,7 @@ from stoker.model.refs import UnitRef
 from unit.apply.apply_world import World
 from unit.diff.diff_builders import A, B, C, config, desired, rendered, secret
 
-WORDS = (
+WORDS: tuple[dict[str, str], ...] = (
     {},
     {"stoker.dev/prune": "disabled"},
     {"stoker.dev/prune": "enabled"},
