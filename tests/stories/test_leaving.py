@@ -164,6 +164,18 @@ def test_an_object_that_left_between_is_no_trouble(world, stoker):
         world.cluster.get(ObjectRef("", "ConfigMap", "llm", "side"))
 
 
+def test_a_pod_that_was_draining_is_named(world, stoker):
+    """It stays without traffic: nobody is left to give it back."""
+    world.commit("No tiny", {"models/tiny.yaml": None})
+    world.advance(2)
+    world.stop_controller()
+
+    code, out, _ = stoker("uninstall", "--dry-run")
+
+    assert 0 == code
+    assert 2 == out.count("was draining and takes no requests")
+
+
 def test_definitions_go_only_when_nobody_else_uses_them(world, stoker):
     other = {
         "apiVersion": "stoker.dev/v1alpha1",

@@ -24,7 +24,15 @@ from stoker.kube.errors import NotFound
 from stoker.loop.lease import Lease
 from stoker.model.ports import Clock, Cluster
 from stoker.model.refs import ObjectRef
-from stoker.objects.names import GROUP, OWNER, VERSION, unit_of_mark
+from stoker.objects.names import (
+    DRAINING_SINCE,
+    GROUP,
+    OWNER,
+    SERVICE_LABEL,
+    TRAFFIC_LABEL,
+    VERSION,
+    unit_of_mark,
+)
 from stoker.report import FLEET_ID, definition_manifests
 
 __all__ = ["Found", "Leave", "Left"]
@@ -52,6 +60,8 @@ class Found:
     state: tuple[tuple[ObjectRef, str], ...] = ()
     kept_definitions: str = ""
     """Why the CRDs stay although their removal was asked for."""
+    draining: tuple[ObjectRef, ...] = ()
+    """Pods that a drain under way has taken the traffic from: they stay so."""
 
     def text(self, *, verbose: bool) -> str:
         """What is going to happen; with `verbose` name by name."""
@@ -63,6 +73,11 @@ class Found:
             f"{_count(self.held)} stay, and their fields belong to nobody; "
             f"{len(self.state)} objects of Stoker's own state go"
         )
+        lines += [
+            f"{ref} was draining and takes no requests; to send it some again: "
+            f"kubectl -n {ref.namespace} label pod {ref.name} {TRAFFIC_LABEL}=true"
+            for ref in self.draining
+        ]
         if self.kept_definitions:
             lines.append(f"the CRDs stay: {self.kept_definitions}")
         return "".join(f"{line}\n" for line in lines)
@@ -120,7 +135,19 @@ class Leave:
         state_refs = {ref for ref, _ in own}
         held = tuple(item for item in held if item.ref not in state_refs and self._is_work(item))
         crds, why = self._definitions(mirrors) if definitions else ((), "")
-        return Found(held, (*mirrors, *crds, *own), why)
+        return Found(held, (*mirrors, *crds, *own), why, self._draining(spaces))
+
+    def _draining(self, spaces: set[str]) -> tuple[ObjectRef, ...]:
+        found = []
+        for space in sorted(spaces):
+            page = self._cluster.list("", "Pod", space, version="v1", metadata_only=True)
+            for item in page.items:
+                metadata = item["metadata"]
+                labels = metadata.get("labels") or {}
+                drains = DRAINING_SINCE in (metadata.get("annotations") or {})
+                if drains and SERVICE_LABEL in labels and TRAFFIC_LABEL not in labels:
+                    found.append(ObjectRef("", "Pod", space, str(metadata["name"])))
+        return tuple(found)
 
     def _is_work(self, item: Held) -> bool:
         """Whether it is the fleet's work: our state is written by our manager too, unmarked."""
