@@ -185,6 +185,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         fleet_id,
         parts.diff_memo,
         plan=plan,
+        snapshot=seen.snapshot,
         verify=parts.verify,
         audit=_audit(parts, desired, found.now_ms),
     )

@@ -56,6 +56,7 @@ def test_a_renamed_service_is_another_one(settled):
     world = settled(the_fleet(a_service("tiny")), *nodes)
 
     world.commit("Renamed", {"models/tiny.yaml": None, "models/small.yaml": a_service("small")})
+    world.advance(12)
     world.settle()
 
     assert [] == deployments(world)
@@ -178,7 +179,7 @@ def test_two_fleets_of_one_cluster_do_not_touch_each_other(new_world):
     include = ["/bundles/*/bundle.yaml"]
     less = a_fleet("local2", defaults={"namespace": "local2"}, include=include)
     blue.commit("No tiny", {**gone, FLEET: less})
-    both(red, blue, 12)
+    both(red, blue, 25)
 
     assert before == as_it_stands(red, "local")
     assert {} == as_it_stands(blue, "local2")

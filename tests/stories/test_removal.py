@@ -32,6 +32,8 @@ from stories.looks import (
 )
 
 SIDE = "Bundle/llm/side"
+DRAIN_SECONDS = 12
+"""Longer than a service of `the_village` drains when it leaves Git: its pods' grace period."""
 NAMES = ("alpha", "beta", "gamma", "delta")
 
 
@@ -59,6 +61,7 @@ def test_a_removed_unit_takes_exactly_its_own_objects_along(world):
     before = standing(world)
 
     world.commit("No tiny", {"models/tiny.yaml": None})
+    world.advance(DRAIN_SECONDS)
     world.settle()
 
     mine = {name for name in before if name.split("/")[1].split("-")[0] == "tiny"}
@@ -219,7 +222,7 @@ def test_prune_mode_confirm_waits_for_the_trailer(settled):
 # ----------------------------------------------------------------------- what is kept
 @pytest.mark.parametrize(
     "annotation",
-    [{"stoker.dev/prune": "keep"}, {"helm.sh/resource-policy": "keep"}],
+    [{"stoker.dev/prune": "disabled"}, {"helm.sh/resource-policy": "keep"}],
     ids=["ours", "helm"],
 )
 def test_an_object_to_be_kept_stays_and_is_told(world, annotation):
@@ -257,6 +260,7 @@ def test_children_that_copied_our_marks_are_not_ours(world):
         world.cluster.apply(body, manager="operator")
 
     world.commit("Other", {"models/other.yaml": None})
+    world.advance(DRAIN_SECONDS)
     world.settle()
 
     assert {"child", "copy", "side"} <= config_maps(world)
@@ -299,6 +303,7 @@ def test_an_inventory_lost_under_a_running_controller_deletes_nothing(world):
     assert is_clean(world)
 
     world.commit("No tiny", {"models/tiny.yaml": None})
+    world.advance(DRAIN_SECONDS)
     world.settle()
 
     assert {name.split("/")[1].split("-")[0] for name in as_it_stands(world)} == {"other", "side"}

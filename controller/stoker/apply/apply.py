@@ -73,7 +73,8 @@ def apply(
     # 4. UIDs of answers in, what is gone out.
     failure: Finding | None = None
     try:
-        store.write(union.union(steps.found_uids()).without(steps.left()))
+        now = union.union(steps.found_uids(), adopted=steps.adopted())
+        store.write(now.without(steps.left()))
     except StokerError as error:
         failure = Finding(desired.fleet.location, error.code, error.message, hint=error.hint)
     return replace(tally.outcome(changes), failure=failure)

@@ -14,7 +14,7 @@ from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects.names import MANAGED_BY, manager_of
 
-__all__ = ["HistoryStore"]
+__all__ = ["HISTORY_LABEL", "HistoryStore"]
 
 _log = get_log("history")
 

@@ -7,17 +7,19 @@ the UID and resourceVersion just read (design section 6). Called by apply and re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.apply.answers import Sent, changed_meanwhile, is_uid_mismatch, sent_error
+from stoker.apply.prune import delete
 from stoker.errors import StokerError
-from stoker.kube.errors import Conflict, NotFound
+from stoker.kube.errors import Conflict, Invalid, NotFound
 from stoker.model.change import Action, Change
 from stoker.model.outcome import ObjectOutcome, Result
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef
 from stoker.objects.conflicts import Settlement, adoption_required, settle
+from stoker.objects.handover import handover_patch
 from stoker.objects.names import OWNER, manager_of, unit_of_mark
 from stoker.objects.owned import schema_of
 
@@ -25,6 +27,8 @@ __all__ = ["Sender"]
 
 ROUNDS = 2
 """How often a conflict is settled before it is left to the next pass."""
+HANDOVER_ATTEMPTS = 3
+"""How often an adopted object is read again when a controller writes it at the same time."""
 QUOTA_ATTEMPTS = 4
 """Quota usage is updated optimistically: parallel creates meet each other (cases.md row 67)."""
 
@@ -42,7 +46,15 @@ class Sender:
         return manager_of(self.fleet_id)
 
     def send(self, change: Change) -> Sent:
-        """Apply the payload of a CREATE or CHANGE; never raises an error of the tree."""
+        """Carry out a CREATE, CHANGE or RECREATE; never raises an error of the tree."""
+        assert change.payload is not None
+        if change.action is Action.RECREATE:
+            return self._recreate(change)
+        sent = self._write(change)
+        return self._handed_over(sent) if change.takes_over and sent.body is not None else sent
+
+    def _write(self, change: Change) -> Sent:
+        """One unforced apply, and what follows when it is refused."""
         assert change.payload is not None
         payload = _with(change.payload, uid=change.live_uid)
         try:
@@ -53,6 +65,40 @@ class Sender:
             return self._settled(change)
         except StokerError as error:
             return self._failed(change, error)
+
+    def _handed_over(self, sent: Sent) -> Sent:
+        """After an adoption our fields are ours alone; an object that keeps changing stays shared."""
+        body = sent.body
+        for _ in range(HANDOVER_ATTEMPTS):
+            assert body is not None
+            patch = handover_patch(body, self.manager)
+            if not patch:
+                break
+            try:
+                answer = self.cluster.patch(sent.outcome.ref, "json", patch, manager=self.manager)
+                return replace(sent, body=answer)
+            except Invalid:  # somebody has written since
+                try:
+                    body = self.cluster.get(sent.outcome.ref)
+                except StokerError:
+                    break
+            except StokerError:
+                break
+        return sent
+
+    def _recreate(self, change: Change) -> Sent:
+        """Delete the object of that UID; make it again if it is gone at once.
+
+        While pods or finalizers hold it, a later pass finds the name free and creates it.
+        """
+        deleted = delete(self.cluster, change.ref, change.live_uid, "Foreground")
+        if deleted.outcome.result is Result.KEPT:
+            return changed_meanwhile(change.ref, "it was deleted and made again meanwhile")
+        if not deleted.gone:
+            return deleted
+        return self.send(
+            replace(change, action=Action.CREATE, live_uid="", live_resource_version="")
+        )
 
     def _apply(self, payload: dict[str, Any], *, force: bool = False) -> dict[str, Any]:
         """One apply; repeated at once only where quota usage was updated in parallel."""

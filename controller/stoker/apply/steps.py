@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from stoker.apply.answers import Sent, sent_error
+from stoker.apply.answers import Sent, changed_meanwhile, sent_error
 from stoker.apply.free_names import Looked, look, places_of
 from stoker.apply.observed import unsent
 from stoker.apply.pool import run_chains
@@ -23,12 +23,13 @@ from stoker.model.change import Action, Change, ChangeSet
 from stoker.model.outcome import ObjectOutcome, Result
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects.conflicts import adoption_required
+from stoker.objects.consent import consents_in_git
 from stoker.objects.inventory import INTENT, Inventory
 from stoker.objects.kinds import CRD_GROUP, Stage, stage_of
 
 __all__ = ["Steps"]
 
-_WRITES = frozenset({Action.CREATE, Action.CHANGE})
+_WRITES = frozenset({Action.CREATE, Action.CHANGE, Action.RECREATE})
 
 _IN_A_ROW = 3
 _ALWAYS_THERE = ObjectRef("", "Namespace", "", "kube-system")
@@ -56,12 +57,23 @@ class Steps:
         """What the union adds: proven objects with their UID, creates as intents."""
         yield from self.changes.proven
         for unit, change in self._writes():
-            yield unit, change.ref, change.live_uid or INTENT
+            uid = INTENT if change.takes_over else change.live_uid
+            yield unit, change.ref, uid or INTENT
 
     def found_uids(self) -> Iterator[tuple[UnitRef, ObjectRef, str]]:
         """UIDs that the answers brought."""
         for (unit, ref), uid in sorted(self.tally.uids.items()):
             yield unit, ref, uid
+
+    def adopted(self) -> Iterator[ObjectRef]:
+        """Objects that somebody else made and that stand as ours now."""
+        for unit in self.changes.units:
+            for change in unit.changes:
+                stands = change.action is Action.UNCHANGED or (
+                    (unit.unit, change.ref) in self.tally.uids
+                )
+                if change.adopted and stands:
+                    yield change.ref
 
     def left(self) -> list[tuple[UnitRef, ObjectRef]]:
         """Entries that no longer stand for anything."""
@@ -94,12 +106,20 @@ class Steps:
         chains = [
             [[partial(look, self.sender.cluster, place, refs)]] for place, refs in places_of(owners)
         ]
+        consented = {
+            change.ref
+            for _, change in self._writes()
+            if change.manifest is not None and consents_in_git(change.manifest.body).adopt
+        }
         answers: list[Looked] = []
         run_chains(chains, answers.append, self.checkpoint, in_flight=self.in_flight)
         for answer in answers:
-            self._take_look(answer, owners)
+            self._take_look(answer, owners, consented)
 
-    def _take_look(self, answer: Looked, owners: Mapping[ObjectRef, UnitRef]) -> None:
+    def _take_look(
+        self, answer: Looked, owners: Mapping[ObjectRef, UnitRef], consented: set[ObjectRef]
+    ) -> None:
+        """Whatever is not ours is not written; what may be adopted is compared first."""
         if answer.error is not None:
             for ref in answer.refs:
                 self.not_free.add(ref)
@@ -109,7 +129,10 @@ class Steps:
                 self.known_late[ref] = str(body["metadata"]["uid"])
             else:
                 self.not_free.add(ref)
-                self.tally.take(owners[ref], sent_error(ref, adoption_required(ref, body)))
+                sent = sent_error(ref, adoption_required(ref, body))
+                if ref in consented:
+                    sent = changed_meanwhile(ref, "it exists; it is compared before it is adopted")
+                self.tally.take(owners[ref], sent)
 
     def send_foundations(self) -> None:
         """Namespaces, then CRDs, of all units."""

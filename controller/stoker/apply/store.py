@@ -16,8 +16,13 @@ from stoker.kube.errors import AlreadyExists, Conflict, NotFound
 from stoker.model.live import LiveView
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.objects.consent import consents_on_live
 from stoker.objects.inventory import Inventory
-from stoker.objects.inventory_shards import entries_from_shards, shards_from_entries
+from stoker.objects.inventory_shards import (
+    adopted_in_shards,
+    entries_from_shards,
+    shards_from_entries,
+)
 from stoker.objects.names import MANAGED_BY, manager_of, unit_of_mark
 from stoker.objects.owned import is_applied_by
 
@@ -182,10 +187,12 @@ class InventoryStore:
         if stored.parent is None or any(name not in stored.maps for name in names):
             return None
         try:
-            entries = entries_from_shards(_text(stored.maps[name], _ENTRIES) for name in names)
+            texts = [_text(stored.maps[name], _ENTRIES) for name in names]
+            entries, adopted = entries_from_shards(texts), adopted_in_shards(texts)
         except ValueError:
             return None
-        stored.read_as = Inventory(self._fleet_id, _text(stored.parent, _FLEET)).union(entries)
+        empty = Inventory(self._fleet_id, _text(stored.parent, _FLEET))
+        stored.read_as = empty.union(entries, adopted=adopted)
         return stored.read_as
 
     def _rebuilt(self, fleet_name: str, live: LiveView) -> Inventory:
@@ -197,17 +204,22 @@ class InventoryStore:
         if stored.parent is not None:
             self._refuse_other_name(_text(stored.parent, _FLEET), fleet_name)
         entries: list[tuple[UnitRef, ObjectRef, str]] = []
+        adopted: set[ObjectRef] = set()
         for name in sorted(stored.maps):
             try:
-                entries.extend(entries_from_shards((_text(stored.maps[name], _ENTRIES),)))
+                text = _text(stored.maps[name], _ENTRIES)
+                entries.extend(entries_from_shards((text,)))
+                adopted |= adopted_in_shards((text,))
             except ValueError:
                 continue
         for item in live.owned(self._fleet_id):
             unit = unit_of_mark(item.owner, self._fleet_id, item.ref)
             if unit is not None and is_applied_by(item.body, manager_of(self._fleet_id)):
                 entries.append((unit, item.ref, item.uid))
+                if consents_on_live(item.body, manager_of(self._fleet_id)).adopted:
+                    adopted.add(item.ref)
         lost = bool(entries) or stored.parent is not None or bool(stored.maps)
-        return Inventory(self._fleet_id, fleet_name, rebuilt=lost).union(entries)
+        return Inventory(self._fleet_id, fleet_name, rebuilt=lost).union(entries, adopted=adopted)
 
     def _refuse_other_name(self, recorded: str, fleet_name: str) -> None:
         if recorded in {"", fleet_name}:
@@ -226,9 +238,12 @@ class InventoryStore:
     def _write(self, stored: _Stored, inventory: Inventory) -> None:
         try:
             texts = shards_from_entries(
-                (unit, ref, uid)
-                for unit, objects in inventory.entries.items()
-                for ref, uid in objects.items()
+                (
+                    (unit, ref, uid)
+                    for unit, objects in inventory.entries.items()
+                    for ref, uid in objects.items()
+                ),
+                adopted=inventory.adopted,
             )
         except ValueError as error:
             raise Stalled(str(error), code="inventory-too-large") from error

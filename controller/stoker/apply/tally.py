@@ -109,7 +109,7 @@ class Tally:
             units=units,
             pruned=tuple(self.pruned[ref] for ref in sorted(self.pruned)),
             prune_hold=changes.prune_hold,
-            wake_at_ms=min(self.wakes.values(), default=None),
+            wake_at_ms=min(_instants(changes.wake_at_ms, self.wakes.values()), default=None),
         )
 
     def _unit(self, unit: UnitChanges) -> UnitOutcome:
@@ -125,6 +125,10 @@ class Tally:
             applied=self.has_applied(unit),
             wake_at_ms=self.wakes.get(unit.unit),
         )
+
+
+def _instants(one: int | None, others: Iterable[int]) -> list[int]:
+    return [*others, *([] if one is None else [one])]
 
 
 def rendered(changes: Iterable[Change]) -> tuple[Change, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from stoker.check import duplicates, metadata, secrets, service, sizes
+from stoker.check import consent, duplicates, metadata, secrets, service, sizes
 from stoker.errors import Finding, Severity
 from stoker.model.fleet import Desired, ModelService, Unit
 from stoker.model.manifest import Manifest, ManifestSet
@@ -20,6 +20,7 @@ __all__ = ["CheckMemo", "check"]
 
 _EVERY_UNIT: tuple[Callable[[tuple[Manifest, ...]], list[Finding]], ...] = (
     metadata.check_metadata,
+    consent.check_consent,
     secrets.check_secrets,
     sizes.check_sizes,
 )

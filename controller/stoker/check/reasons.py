@@ -15,6 +15,7 @@ REASONS: dict[str, str] = {
     "engine-container-missing": "Exactly one Deployment must have a container called engine.",
     "gpu-count-differs": "The engine's GPU limit is not gpu.count.",
     "invalid-annotation": "An annotation is outside the limits of the API server.",
+    "invalid-consent": "A stoker.dev annotation has a key, a value or a kind that is not obeyed.",
     "invalid-label": "A label is outside the limits of the API server.",
     "invalid-name": "The name is outside what the kind takes (DNS names for most).",
     "object-defined-twice": "Two files define one object; every unit that does is stopped.",

@@ -71,7 +71,14 @@ spec:
     manifests: ["*.yaml"]
 """
 
-_NAMESPACE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: llm\n"
+_NAMESPACE = """\
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: llm
+  annotations:
+    stoker.dev/adopt: enabled   # `stoker install` makes it first, for its rights stand in it
+"""
 
 _TEMPLATES = """\
 # Own templates

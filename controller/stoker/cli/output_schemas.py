@@ -1,6 +1,6 @@
-"""The published JSON Schemas of machine outputs: `diff -o json` and `plan -o json`.
+"""The published JSON Schemas of machine outputs: `-o json` of diff, plan and inventory.
 
-Written by hand beside print_diff.diff_json and print_plan.plan_json; a test holds what they
+Written by hand beside print_diff, print_plan and holdings; a test holds what they
 print against these. Within v1alpha1 fields are added, never renamed or removed, so objects
 take further properties.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stoker.cli.holdings import Standing
 from stoker.model.change import Action, Impact
 from stoker.model.plan import RetireStage, WarmthClass
 from stoker.objects.names import API_VERSION
@@ -22,7 +23,35 @@ Schema = dict[str, Any]
 
 def output_schemas() -> dict[str, Schema]:
     """Kind to schema; several fleets are printed as a list of such documents."""
-    return {"Diff": _diff(), "Plan": _plan()}
+    return {"Diff": _diff(), "Inventory": _inventory(), "Plan": _plan()}
+
+
+def _inventory() -> Schema:
+    held = _object(
+        "One object.",
+        {
+            "standing": _words("How it stands to the fleet.", [str(word) for word in Standing]),
+            "unit": _text("Kind/namespace/name of the unit that made or wants it."),
+            "apiVersion": _text("Group and version."),
+            "kind": _text("Kind."),
+            "namespace": _text("Namespace; empty for cluster-scoped objects."),
+            "name": _text("Name."),
+            "uid": _text("UID by which it was last seen; empty where none is known."),
+            "code": _text("Reason code, see `stoker explain CODE`."),
+            "note": _text("Why it stays or goes."),
+        },
+        optional=("code", "note"),
+    )
+    counts = {str(word): _count(f"Objects that are {word}.") for word in Standing}
+    return _document(
+        "Inventory",
+        "What `stoker inventory -o json` prints.",
+        {
+            "fleetId": _text("Id fixed at the install: in owner marks and the field manager."),
+            "objects": _list("By unit, then by object.", held),
+            "summary": _object("How many there are of each standing.", counts),
+        },
+    )
 
 
 def _document(kind: str, about: str, fields: dict[str, Schema]) -> Schema:
@@ -152,6 +181,7 @@ def _summary() -> Schema:
     counts = {
         "create": "Objects to create.",
         "change": "Objects to change in place.",
+        "recreate": "Objects to delete and create again, by consent.",
         "replace": "Placements that take over from another one; neither creates nor deletes.",
         "delete": "Objects to delete.",
         "unchanged": "Objects that are as Git wants them.",

@@ -25,6 +25,7 @@ __all__ = ["diff_json", "diff_names", "diff_text", "diff_unified", "within"]
 _MARKS = {
     Action.CREATE: ("+ create ", "green"),
     Action.CHANGE: ("~ change ", "yellow"),
+    Action.RECREATE: ("± recreate", "red"),
     Action.DELETE: ("- delete ", "red"),
     Action.KEEP: ("= keep   ", "dim"),
     Action.WAIT: ("? wait   ", "cyan"),
@@ -154,7 +155,7 @@ def _change_head(change: Change, style: Style) -> str:
 
 
 def _details(change: Change) -> Iterator[str]:
-    if change.action in {Action.CHANGE, Action.ERROR}:
+    if change.action in {Action.CHANGE, Action.RECREATE, Action.ERROR}:
         yield from _field_lines(change.fields)
     yield from (f"    held back until the next restart: {path}" for path in change.held_back)
 
@@ -188,6 +189,12 @@ def _left_to_others(changes: ChangeSet, style: Style) -> str:
         for change in unit.changes
         for path, owner in change.left_to_others
     ]
+    lines += [
+        f"  {change.ref.kind} {change.ref.name}  {change.note} [{change.code}]"
+        for unit in changes.units
+        for change in unit.changes
+        if change.action is Action.UNCHANGED and change.code
+    ]
     if not lines:
         return ""
     return "\n".join([style.paint("Left to others (not drift)", "bold"), *lines]) + "\n"
@@ -212,7 +219,7 @@ def _path(ref: ObjectRef) -> str:
 
 
 def _written(changes: ChangeSet) -> Iterator[Change]:
-    written = {Action.CREATE, Action.CHANGE, Action.DELETE}
+    written = {Action.CREATE, Action.CHANGE, Action.RECREATE, Action.DELETE}
     return (c for unit in changes.units for c in unit.changes if c.action in written)
 
 
@@ -256,7 +263,7 @@ def diff_json(changes: ChangeSet, desired: Desired, last: dict[str, Any]) -> dic
         objects = [
             _object(change)
             for change in unit.changes
-            if change.action is not Action.UNCHANGED or change.left_to_others
+            if change.action is not Action.UNCHANGED or change.left_to_others or change.code
         ]
         retiring = [
             {"name": r.name, "stage": str(r.stage), "reason": r.reason} for r in unit.retirements

@@ -12,6 +12,7 @@ __all__ = ["all_reasons", "reason_groups", "reason_of"]
 
 _COMMANDS = {
     "already-running": "A development cluster runs in that folder already.",
+    "controller-running": "A controller works for the fleet; stop it before leaving the cluster.",
     "control-plane-not-ready": "The control plane did not start in time; its log says why.",
     "credentials-unreadable": "The credentials file cannot be read.",
     "file-error": "The operating system refused a file, for instance for want of rights or space.",

@@ -16,7 +16,10 @@ __all__ = ["all_schemas", "schema"]
 
 def schema(
     kind: Annotated[
-        str, typer.Argument(help="Fleet, ModelService, Bundle, or the outputs Diff and Plan.")
+        str,
+        typer.Argument(
+            help="Fleet, ModelService, Bundle, or the outputs Diff, Plan and Inventory."
+        ),
     ] = "",
     *,
     everything: Annotated[bool, typer.Option("--all", help="Every kind.")] = False,

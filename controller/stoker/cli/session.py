@@ -34,6 +34,7 @@ __all__ = [
     "ClosableRepo",
     "Session",
     "Target",
+    "connect",
     "find_fleets",
     "fleet_header",
     "local_repo",

@@ -16,7 +16,7 @@ from stoker.model.fleet import Drain
 from stoker.model.plan import Retirement, RetireStage
 from stoker.model.snapshot import LivePlacement, Notice, Replica, ReplicaPhase
 
-__all__ = ["Departure", "Leave", "drain_ends_ms", "retire"]
+__all__ = ["Departure", "Leave", "depart", "drain_ends_ms", "retire"]
 
 POLL_MS = 2_000
 """How often a draining engine is asked at most. Fast next to a generation, cheap for the engine."""
@@ -76,6 +76,27 @@ def retire(leave: Leave, drain: Drain, now_ms: int) -> Departure:
     if placement.replicas or placement.pods or placement.unsettled:
         return step(RetireStage.SCALE_TO_ZERO, (pod.name for pod in placement.pods), 0)
     return step(RetireStage.DELETE, (), 0)
+
+
+def depart(placement: LivePlacement, drain: Drain, reason: str, now_ms: int) -> Departure | None:
+    """The next step before a whole Deployment may be deleted; None when nobody is served.
+
+    For services that no file names any more: their Deployment is deleted as it stands,
+    without a scale to zero.
+    """
+    serving = tuple(sorted(pod.name for pod in placement.pods if _takes_traffic(pod)))
+    waits = {
+        pod.name: wait_ms
+        for pod in placement.pods
+        if (wait_ms := _next_look_ms(pod, None, drain, now_ms)) is not None
+    }
+    if not serving and not waits:
+        return None
+    stage = RetireStage.STOP_TRAFFIC if serving else RetireStage.DRAIN
+    retirement = Retirement(
+        placement.name, placement.uid, stage, reason, serving or tuple(sorted(waits))
+    )
+    return Departure(retirement, placement.replicas, min(waits.values(), default=None))
 
 
 def _would_take_others(leave: Leave) -> bool:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stoker.diff.adoption import Adoption
 from stoker.diff.audit import Audit
 from stoker.diff.dryrun import UNVERIFIED, DryRun, refusal_of, verified
 from stoker.diff.ground import Ground, ground_of
+from stoker.diff.leaving import drained
 from stoker.diff.memo import DiffMemo
 from stoker.diff.pair import pair, replaced_by
-from stoker.diff.prune import prune
+from stoker.diff.prune import held_back, prune
 from stoker.diff.verdict import audited, judge, payload_of
 from stoker.errors import Finding, StokerError
 from stoker.kube.errors import Forbidden
@@ -25,6 +27,7 @@ from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.plan import Plan
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.snapshot import Snapshot
 from stoker.objects import names
 from stoker.objects.compare import compare, field_changes
 from stoker.objects.conflicts import adoption_required
@@ -45,12 +48,14 @@ def diff(
     memo: DiffMemo,
     *,
     plan: Plan | None = None,
+    snapshot: Snapshot | None = None,
     verify: bool = False,
     audit: Audit | None = None,
 ) -> ChangeSet:
     """Compare what is rendered with what is live, unit by unit, then judge what left Git.
 
-    `plan` pairs new placements with those they replace. With `verify` creates and changes
+    `plan` pairs new placements with those they replace; `snapshot` tells which replicas of
+    services that left Git still serve. With `verify` creates and changes
     are dry-run too, so that a refusal is known before anything is written (`stoker diff`).
     Units come back sorted; those that left Git have only deletes and what is kept. `audit`
     says which Synced objects the API server is asked about all the same; None: no one.
@@ -58,10 +63,11 @@ def diff(
     ground = ground_of(desired, sets, live, inventory, cluster, fleet_id, verify=verify)
     dry_run = DryRun(cluster, ground.manager, memo)
     left = prune(ground)
+    leaving = drained(left.changes, ground, snapshot)
     units: dict[UnitRef, UnitChanges] = {}
     for found in sets:
         rendered = _rendered(found, ground, dry_run, plan, audit)
-        gone = left.changes.get(found.unit, ())
+        gone = held_back(leaving.changes.get(found.unit, ()), rendered)
         units[found.unit] = UnitChanges(
             unit=found.unit,
             changes=(*rendered, *gone),
@@ -69,16 +75,18 @@ def diff(
             findings=(*found.findings, *_empty_render(found, gone, ground)),
             complete=found.complete,
         )
-    for unit, changes in left.changes.items():
+    for unit, changes in leaving.changes.items():
         if unit not in units:
-            units[unit] = UnitChanges(unit=unit, changes=changes)
+            going = leaving.retirements.get(unit, ())
+            units[unit] = UnitChanges(unit=unit, changes=changes, retirements=going)
     if len(ground.sets) >= len(desired.units):
         memo.only(ground.claims)
     return ChangeSet(
         units=tuple(units[unit] for unit in sorted(units)),
         prune_hold=left.hold,
-        forgotten=left.forgotten,
+        forgotten=(*left.forgotten, *_left_alone(units, ground)),
         proven=tuple(sorted({*left.proven, *_proven(units, ground)})),
+        wake_at_ms=leaving.wake_at_ms,
     )
 
 
@@ -120,7 +128,18 @@ def _change(
         case Action.CHANGE if here.live is not None:
             scaler = ground.live.scaler(manifest.ref)
             owner = ground.units.get(unit)
-            change = judge(manifest, here.live, owner, scaler, dry_run, verify=ground.verify)
+            adoption = Adoption.NOW if here.adopts else Adoption.NO
+            if not here.adopts and ground.is_listed_adopted(here.live):
+                adoption = Adoption.BEFORE
+            change = judge(
+                manifest,
+                here.live,
+                owner,
+                scaler,
+                dry_run,
+                verify=ground.verify,
+                adoption=adoption,
+            )
             if (
                 audit is None
                 or change.action is not Action.UNCHANGED
@@ -216,6 +235,20 @@ def _proven(
         for change in changes.changes:
             if change.action not in {Action.UNCHANGED, Action.CHANGE} or not change.live_uid:
                 continue
+            if change.takes_over:
+                continue  # not ours before the server has answered
             if known.get(change.ref) != (change.ref.version, change.live_uid):
                 found.append((unit, change.ref, change.live_uid))
     return found
+
+
+def _left_alone(
+    units: dict[UnitRef, UnitChanges], ground: Ground
+) -> list[tuple[UnitRef, ObjectRef]]:
+    """Listed objects that Git leaves alone: with its entry goes the proof to delete one."""
+    return [
+        (unit, change.ref)
+        for unit, changes in units.items()
+        for change in changes.changes
+        if change.code == "reconcile-disabled" and ground.inventory.names(unit, change.ref)
+    ]

@@ -16,6 +16,7 @@ from stoker.model.live import LiveObject, LiveView
 from stoker.model.manifest import ManifestSet
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.objects.consent import consents_in_git, consents_on_live
 from stoker.objects.inventory import Inventory
 from stoker.objects.kinds import CRD_GROUP
 from stoker.objects.names import manager_of, unit_of_mark
@@ -58,6 +59,14 @@ class Ground:
             self.inventory.objects(unit).get(live.ref) == live.uid
             for unit in self.listed.get(live.ref, ())
         )
+
+    def is_adopted(self, live: LiveObject) -> bool:
+        """Whether somebody else made it: the inventory or the object itself remembers that."""
+        return self.is_listed_adopted(live) or consents_on_live(live.body, self.manager).adopted
+
+    def is_listed_adopted(self, live: LiveObject) -> bool:
+        """The same, by the inventory and the UID alone: needs no body."""
+        return live.ref in self.inventory.adopted and self.is_listed(live)
 
     def is_applied_by_us(self, live: LiveObject) -> bool:
         """Whether our manager has applied it: a mark alone can be typed by anybody."""
@@ -104,6 +113,8 @@ def ground_of(
         for manifest in found.manifests:
             ref = manifest.ref
             claims[ref] = (*claims.get(ref, ()), found.unit)
+            if consents_in_git(manifest.body).left_alone:
+                continue
             if (ref.group, ref.kind) == (CRD_GROUP, "CustomResourceDefinition"):
                 kinds.add(_kind_of_crd(manifest.body))
             if (ref.group, ref.kind) == ("", "Namespace"):

@@ -16,6 +16,8 @@ from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.plan import Plan
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects.conflicts import AdoptionRequired
+from stoker.objects.consent import consents_in_git
+from stoker.objects.names import fleet_of_mark
 
 __all__ = ["Pair", "pair", "replaced_by"]
 
@@ -26,7 +28,8 @@ class Pair:
 
     `action` is CREATE, CHANGE (compare with `live`, which is ours), WAIT or ERROR; the
     last two say why in `code` and `note`. An ERROR with `live` is somebody else's object.
-    `early` is a CREATE whose namespace or kind this same pass has to bring first.
+    `early` is a CREATE whose namespace or kind this same pass has to bring first; `adopts` is
+    a CHANGE of an object that is not ours yet, by Git's consent. UNCHANGED is left alone.
     """
 
     action: Action
@@ -34,6 +37,7 @@ class Pair:
     code: str = ""
     note: str = ""
     early: bool = False
+    adopts: bool = False
 
 
 def pair(manifest: Manifest, unit: UnitRef, ground: Ground) -> Pair:
@@ -42,6 +46,9 @@ def pair(manifest: Manifest, unit: UnitRef, ground: Ground) -> Pair:
     first = ground.claims[ref][0]
     if first != unit:
         return Pair(Action.ERROR, None, "duplicate-object", f"{first} renders {ref} too")
+    consents = consents_in_git(manifest.body)
+    if consents.left_alone:
+        return Pair(Action.UNCHANGED, None, "reconcile-disabled", "left as it is live")
     blocked = _namespace(ref, ground) or _kind(ref, ground)
     if blocked is not None:
         return blocked
@@ -51,7 +58,8 @@ def pair(manifest: Manifest, unit: UnitRef, ground: Ground) -> Pair:
     if live is None:
         return Pair(Action.CREATE, note=_absent_note(ref, unit, ground))
     holder = ground.marked_unit(live)
-    if holder is None and not ground.is_listed(live):
+    adopts = holder is None and not ground.is_listed(live)
+    if adopts and (not consents.adopt or fleet_of_mark(live.owner, ref)):
         return Pair(Action.ERROR, live, AdoptionRequired.code)
     if live.is_leaving:
         return Pair(Action.WAIT, live, "deletion-pending", _deleting(live))
@@ -59,7 +67,7 @@ def pair(manifest: Manifest, unit: UnitRef, ground: Ground) -> Pair:
     claimed = ground.still_claims(holder, ref) if other and holder is not None else ""
     if claimed:
         return Pair(Action.WAIT, live, "claimed-by-other-unit", f"{holder} made it, and {claimed}")
-    return Pair(Action.CHANGE, live)
+    return Pair(Action.CHANGE, live, adopts=adopts)
 
 
 def _namespace(ref: ObjectRef, ground: Ground) -> Pair | None:

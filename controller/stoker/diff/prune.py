@@ -18,16 +18,11 @@ from stoker.model.fleet import ModelService, PruneMode
 from stoker.model.live import LiveObject
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects import names
+from stoker.objects.consent import consents_on_live
 from stoker.objects.inventory import INTENT
 from stoker.objects.kinds import CRD_GROUP, NEEDS_CONSENT, delete_order
 
-__all__ = ["Pruned", "prune"]
-
-_POLICIES = {
-    "stoker.dev/prune": ("keep", "Keep"),
-    "helm.sh/resource-policy": ("keep",),
-}
-"""Annotations that keep an object when it leaves Git, with the values that do."""
+__all__ = ["Pruned", "held_back", "prune"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +65,18 @@ def prune(ground: Ground) -> Pruned:
         for unit, found in sorted(judged.items())
     }
     return Pruned(changes, hold, tuple(forgotten), tuple(proven))
+
+
+def held_back(leaving: tuple[Change, ...], rendered: tuple[Change, ...]) -> tuple[Change, ...]:
+    """What leaves a unit, held while something the unit renders cannot be applied.
+
+    Apply deletes only from a unit that has applied: a preview must not promise more.
+    """
+    stops = {Action.ERROR, Action.WAIT}
+    first = next((change.ref for change in rendered if change.action in stops), None)
+    if first is None:
+        return leaving
+    return tuple(_held(change, f"{first} is not applied") for change in leaving)
 
 
 _STAYS = Action.UNCHANGED
@@ -146,15 +153,18 @@ def _by_policy(
 ) -> Change | None:
     """Keep what a person, the fleet's settings or the kind itself protect."""
     metadata = live.body.get("metadata", {})
-    annotations = metadata.get("annotations") or {}
-    if any(annotations.get(key) in values for key, values in _POLICIES.items()):
+    consents = consents_on_live(live.body, ground.manager)
+    if consents.keep or consents.left_alone:
         return _keep(ref, "kept-by-policy", "kept by policy")
     spec = ground.units[unit].spec if unit in ground.units else None
     placed = names.PLACEMENT_LABEL in (metadata.get("labels") or {})
     if isinstance(spec, ModelService) and ref.kind == "Deployment" and placed:
         return _keep(ref, "leaves-by-retirement", "a replica leaves by retirement, never by prune")
-    if (ref.group, ref.kind) in NEEDS_CONSENT and not consent.names_object(ref):
-        return _keep(ref, "needs-consent", f"to delete it: {consent.object_trailer(ref)}")
+    adopted = ground.is_adopted(live)
+    guarded = adopted or (ref.group, ref.kind) in NEEDS_CONSENT
+    if guarded and not consents.prune and not consent.names_object(ref):
+        why = "it was adopted; to" if adopted else "to"
+        return _keep(ref, "needs-consent", f"{why} delete it: {consent.object_trailer(ref)}")
     mode = ground.desired.fleet.prune.mode
     if mode is PruneMode.NEVER:
         return _keep(ref, "prune-never", "the fleet's prune.mode is Never")

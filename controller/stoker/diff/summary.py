@@ -30,6 +30,7 @@ class Summary:
 
     create: int = 0
     change: int = 0
+    recreate: int = 0
     replace: int = 0
     delete: int = 0
     unchanged: int = 0
@@ -44,8 +45,8 @@ class Summary:
     @property
     def differs(self) -> bool:
         """Whether anything would be written or is in the way (exit code 1 of `diff`)."""
-        counted = (self.create, self.change, self.replace, self.delete, self.wait, self.error)
-        return any(counted)
+        written = (self.create, self.change, self.recreate, self.replace, self.delete)
+        return any((*written, self.wait, self.error))
 
     def __str__(self) -> str:
         """Lay it out as ux.md has it."""
@@ -56,7 +57,12 @@ class Summary:
             f"{self.delete} to delete",
             f"{self.unchanged} unchanged",
         ]
-        rare = (("kept", self.kept), ("waiting", self.wait), ("in error", self.error))
+        rare = (
+            ("to recreate", self.recreate),
+            ("kept", self.kept),
+            ("waiting", self.wait),
+            ("in error", self.error),
+        )
         parts += [f"{count} {word}" for word, count in rare if count]
         gpus = f"GPUs {self.gpus_before} -> {self.gpus_after}"
         if self.gpus_peak > max(self.gpus_before, self.gpus_after):
@@ -81,6 +87,7 @@ def summarise(changes: ChangeSet, plan: Plan | None, live: LiveView, fleet_id: s
     return Summary(
         create=counts["create"],
         change=counts["change"],
+        recreate=counts["recreate"],
         replace=counts["replace"],
         delete=counts["delete"],
         unchanged=counts["unchanged"],
@@ -150,7 +157,8 @@ def _moves(
             removed += _gpus(standing[ref])  # it leaves once its successor is Ready
         for change in unit.changes:
             body = standing.get(change.ref)
-            if change.action in {Action.CREATE, Action.CHANGE} and change.payload is not None:
+            written = {Action.CREATE, Action.CHANGE, Action.RECREATE}
+            if change.action in written and change.payload is not None:
                 leaving.pop(change.ref, None)
                 more = _replicas(change.payload) - (_replicas(body) if body is not None else 0)
                 if change.ref.kind != "Deployment" or not _is_service(change.payload):
@@ -158,6 +166,7 @@ def _moves(
                 each = _gpus_each(change.payload)
                 added += max(0, more) * each
                 removed += max(0, -more) * each
+                more += _replicas(body) if body and change.action is Action.RECREATE else 0
                 cold += max(0, more) if _is_cold(placements.get(change.ref)) else 0
             elif change.action is Action.DELETE and body is not None:
                 removed += _gpus(body)

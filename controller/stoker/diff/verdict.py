@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from stoker.diff.adoption import Adoption, adopting, with_memory
 from stoker.diff.audit import Audit
 from stoker.diff.counts import arbitrate, count_owner
 from stoker.diff.dryrun import DryRun, refusal_of, verified
 from stoker.diff.frozen import freeze
+from stoker.diff.recreate import recreated
 from stoker.errors import StokerError
 from stoker.model.change import Action, Change, FieldChange, Impact
 from stoker.model.fleet import Unit
@@ -30,6 +32,7 @@ from stoker.objects.compare import (
     removals,
 )
 from stoker.objects.conflicts import rivals_of, settle
+from stoker.objects.consent import consents_in_git, consents_on_live
 from stoker.objects.fieldset import FieldSet, fieldset_from_manifest
 from stoker.objects.impact import impact_of
 from stoker.objects.owned import our_fields, owners, schema_of
@@ -67,14 +70,15 @@ def judge(
     dry_run: DryRun,
     *,
     verify: bool = False,
+    adoption: Adoption = Adoption.NO,
 ) -> Change:
-    """Judge an object of ours that stands. `scaler` as in `counts.count_owner`.
+    """Judge an object that stands. `scaler` as in `counts.count_owner`.
 
     With `verify` a change is dry-run as well, so that a refusal is known before it is sent.
     """
     payload = payload_of(manifest)
     owner = count_owner(payload, unit, scaler)
-    facts = (live.uid, live.content_version, owner, verify)
+    facts = (live.uid, live.content_version, owner, verify, adoption)
     key = (manifest.digest, manifest.frozen_template, *facts)
     known = dry_run.memo.verdict(manifest.ref, key, manifest) if live.resource_version else None
     if known is not None:
@@ -87,10 +91,17 @@ def judge(
         except StokerError as error:
             return replace(refusal_of(manifest.ref, error), manifest=manifest)
         live = live.with_body(body)
+    if adoption is Adoption.NO and consents_on_live(live.body, dry_run.manager).adopted:
+        adoption = Adoption.BEFORE
+    if adoption is not Adoption.NO:
+        payload = with_memory(payload)
     case = _case(manifest, payload, live, owner, dry_run)
-    change = _judge(manifest, case)
-    if change.action is Action.CHANGE and (verify or change.impact is Impact.RECREATE):
+    change = adopting(_judge(manifest, case), live, dry_run.manager, adoption)
+    recreate = consents_in_git(manifest.body).recreate
+    if change.action is Action.CHANGE and (verify or recreate or _is_fixed(change)):
         change = verified(change, live, dry_run, force=bool(case.taken))
+    if recreate:
+        change = recreated(change, payload_of(manifest), live, dry_run)
     if change.action is not Action.WAIT and (
         change.action is not Action.ERROR or change.impact is Impact.RECREATE
     ):
@@ -112,6 +123,8 @@ def audited(
     What the server would change is what is sent; while it does not say, facts stand.
     """
     payload = payload_of(manifest)
+    if change.adopted:
+        payload = with_memory(payload)
     if not _is_whole(live, payload):
         return change
     case = _case(manifest, payload, live, count_owner(payload, unit, scaler), dry_run)
@@ -125,6 +138,11 @@ def audited(
     found = _write(change, case, settled.differences)
     audit.disagree(change.ref, tuple(item.path for item in found.fields))
     return found
+
+
+def _is_fixed(change: Change) -> bool:
+    """Whether the server will refuse it, as far as we know its fixed fields."""
+    return change.impact is Impact.RECREATE
 
 
 def _is_whole(live: LiveObject, payload: dict[str, Any]) -> bool:

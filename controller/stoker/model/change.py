@@ -21,6 +21,8 @@ class Action(StrEnum):
     CHANGE = "change"
     DELETE = "delete"
     UNCHANGED = "unchanged"
+    RECREATE = "recreate"
+    """A fixed field changes and Git consents: delete, then create once the old one is gone."""
     KEEP = "keep"
     """Left Git but kept by policy or lack of proof; `note` says why."""
     WAIT = "wait"
@@ -72,6 +74,13 @@ class Change:
     code: str = ""
     note: str = ""
     replaces: ObjectRef | None = None
+    adopted: bool = False
+    """Somebody else made the object: this change takes it over, or an earlier one did."""
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether this very change adopts the object: nothing proves it ours before."""
+        return self.code == "adopt-consented"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +118,5 @@ class ChangeSet:
     """Inventory entries that no longer stand for anything: absent for certain, or moved."""
     proven: tuple[tuple[UnitRef, ObjectRef, str], ...] = ()
     """Objects whose UID the inventory lacks and that bear our mark and our manager."""
+    wake_at_ms: int | None = None
+    """When to look again at replicas of services that left Git and drain."""

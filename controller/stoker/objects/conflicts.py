@@ -18,7 +18,7 @@ from stoker.model.refs import ObjectRef
 from stoker.objects.compare import compare, dotted, value_at
 from stoker.objects.fieldset_trees import Tree, intersection, members
 from stoker.objects.fieldset_walk import KeyProblem, item_element
-from stoker.objects.names import OWNER
+from stoker.objects.names import ADOPT, OWNER, fleet_of_mark
 from stoker.objects.owned import BEFORE_FIRST_APPLY, Owner, owners
 from stoker.objects.schema_table import LIST, FieldType, ListSchema
 
@@ -167,5 +167,7 @@ def adoption_required(ref: ObjectRef, live: dict[str, Any]) -> AdoptionRequired:
     return AdoptionRequired(
         f"{ref} exists and does not belong to this fleet{other}; its fields are owned by "
         + ", ".join(names),
-        hint="delete it, rename ours, or take it out of Git",
+        hint="let the other fleet give it up, or rename ours"
+        if fleet_of_mark(mark, ref)
+        else f"{ADOPT}: enabled on its manifest takes it over; or rename ours",
     )

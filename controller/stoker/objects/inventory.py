@@ -36,6 +36,8 @@ class Inventory:
     fleet_name: str
     entries: Mapping[UnitRef, Objects] = field(default_factory=dict, hash=False)
     rebuilt: bool = False
+    adopted: frozenset[ObjectRef] = frozenset()
+    """Objects that somebody else made: never pruned without consent. All of them are listed."""
 
     @property
     def units(self) -> tuple[UnitRef, ...]:
@@ -58,21 +60,34 @@ class Inventory:
         """Whether the unit lists the object, as an intent or with its UID."""
         return ref in self.objects(unit)
 
-    def union(self, additions: Iterable[tuple[UnitRef, ObjectRef, str]]) -> Inventory:
+    def union(
+        self,
+        additions: Iterable[tuple[UnitRef, ObjectRef, str]],
+        *,
+        adopted: Iterable[ObjectRef] = (),
+    ) -> Inventory:
         """Add names. A UID replaces an intent or another UID; an intent replaces nothing.
 
-        With the UID comes the API version under which the object was last sent.
+        With the UID comes the API version under which the object was last sent. `adopted`
+        are names to be marked so; one that comes with another UID was made anew, by us, and
+        loses the mark.
         """
         added = tuple(additions)
-        if not added:
+        marks = frozenset(adopted)
+        if not added and marks <= self.adopted:
             return self
         entries = {unit: dict(objects) for unit, objects in self.entries.items()}
+        renewed: set[ObjectRef] = set()
         for unit, ref, uid in added:
             objects = entries.setdefault(unit, {})
+            before = objects.get(ref, INTENT)
             if uid or ref not in objects:
                 objects.pop(ref, None)  # an equal key of another API version would stay
                 objects[ref] = uid
-        return replace(self, entries=entries)
+            if before not in {INTENT, objects[ref]}:
+                renewed.add(ref)
+        kept = (self.adopted - renewed) | marks
+        return replace(self, entries=entries, adopted=_listed(kept, entries))
 
     def without(self, removals: Iterable[tuple[UnitRef, ObjectRef]]) -> Inventory:
         """Drop names; names that are not there are no error."""
@@ -86,7 +101,7 @@ class Inventory:
                 objects.pop(ref, None)
                 if not objects:
                     del entries[unit]
-        return replace(self, entries=entries)
+        return replace(self, entries=entries, adopted=_listed(self.adopted, entries))
 
     def adds_names(self, older: Inventory) -> bool:
         """Whether any unit lists an object here that it does not list in `older`."""
@@ -95,3 +110,8 @@ class Inventory:
             for unit, objects in self.entries.items()
             for ref in objects
         )
+
+
+def _listed(refs: frozenset[ObjectRef], entries: Mapping[UnitRef, Objects]) -> frozenset[ObjectRef]:
+    """Those that some unit lists."""
+    return frozenset(ref for ref in refs if any(ref in objects for objects in entries.values()))

@@ -8,6 +8,8 @@ from stoker.model.refs import ObjectRef, UnitRef
 
 __all__ = [
     "ADDRESS",
+    "ADOPT",
+    "ADOPTED",
     "API_VERSION",
     "DRAINING_SINCE",
     "FLEET_LABEL",
@@ -18,6 +20,9 @@ __all__ = [
     "NODE_UID",
     "OWNER",
     "PLACEMENT_LABEL",
+    "PRUNE",
+    "RECONCILE",
+    "RECREATE",
     "REV",
     "SERVICE_LABEL",
     "SOURCE",
@@ -25,6 +30,7 @@ __all__ = [
     "VERSION",
     "deployment_name",
     "fleet_id_of",
+    "fleet_of_mark",
     "manager_of",
     "owner_mark",
     "placement_label",
@@ -48,6 +54,19 @@ DRAINING_SINCE = "stoker.dev/draining-since"
 """Annotation on a pod whose traffic label was taken off: RFC 3339, UTC."""
 ADDRESS = "stoker.dev/address"
 """Annotation on simulated pods: `127.0.0.1:port` of the engine, since slices refuse loopback."""
+
+ADOPT = "stoker.dev/adopt"
+"""Annotation in Git: `enabled` takes over an object that somebody else made, by its name."""
+PRUNE = "stoker.dev/prune"
+"""Annotation in Git: `disabled` keeps the object when it leaves Git; `enabled` consents to
+its deletion where that needs consent.
+"""
+RECREATE = "stoker.dev/recreate"
+"""Annotation in Git: `enabled` answers a change of a fixed field by delete and create."""
+RECONCILE = "stoker.dev/reconcile"
+"""Annotation in Git: `disabled` leaves the object as it is live."""
+ADOPTED = "stoker.dev/adopted"
+"""Annotation on live objects that somebody else made and this fleet took over; ours to write."""
 
 FLEET_LABEL = "stoker.dev/fleet"
 SERVICE_LABEL = "stoker.dev/service"
@@ -96,6 +115,13 @@ def unit_of_mark(mark: str, fleet_id: str, ref: ObjectRef) -> UnitRef | None:
     if len(unit) != 3:
         return None
     return UnitRef(kind=unit[0], namespace=unit[1], name=unit[2])
+
+
+def fleet_of_mark(mark: str, ref: ObjectRef) -> str:
+    """The fleet id of an owner mark that names `ref` itself; empty for any other text."""
+    parts = mark.split("/")
+    names_it = len(parts) == 6 and parts[2:] == [ref.group, ref.kind, ref.namespace, ref.name]
+    return parts[0] if names_it else ""
 
 
 def placement_label(service: str, node: str, rev: str) -> str:

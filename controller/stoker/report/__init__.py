@@ -12,6 +12,7 @@ from stoker.report.inputs import (
 from stoker.report.install import InstallSettings, Login, install_manifests, instance_id
 from stoker.report.install_key import DeployKey, new_deploy_key, wants_deploy_key
 from stoker.report.mirror import Mirror
+from stoker.report.mirrors import FLEET_ID
 from stoker.report.mirrors_write import MirrorsWritten, MirrorWriter
 from stoker.report.previous import PreviousStatus, previous_from_files
 from stoker.report.publish import Publisher, Submission
@@ -29,6 +30,7 @@ __all__ = [
     "DeployKey",
     "Event",
     "EventType",
+    "FLEET_ID",
     "Identity",
     "install_manifests",
     "InstallSettings",

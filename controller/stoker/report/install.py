@@ -25,6 +25,11 @@ USER = 65532
 """The user of distroless images; any number but 0 would do."""
 
 
+_WARNING = (
+    "# Deleting this namespace deletes every workload in it: leave with `stoker uninstall`.\n"
+)
+
+
 class Login(StrEnum):
     """How the controller proves itself to the forge."""
 
@@ -69,13 +74,17 @@ def install_manifests(settings: InstallSettings) -> str:
     names = InstallNames(
         settings.fleet_id or instance_id(settings.repo, settings.fleet), settings.namespace
     )
-    objects = [_namespace(settings), _account(names)]
+    objects = [_account(names)]
     objects += rights(names, settings.namespaces)
     if settings.deploy_key is not None:
         objects.append(_secret(settings, settings.deploy_key, names))
     objects += [_deployment(settings, names), _service(names)]
     texts = [text.rstrip() for _, text in definition_texts()]
-    texts[:0] = [dump(objects.pop(0)).decode().rstrip()]
+    written = sorted({*settings.namespaces} - {settings.namespace})
+    texts[:0] = [
+        dump(_namespace(settings)).decode().rstrip(),
+        *(_WARNING + dump(_written_namespace(name)).decode().rstrip() for name in written),
+    ]
     texts += [dump(manifest).decode().rstrip() for manifest in objects]
     return "".join(f"---\n{text}\n" for text in texts)
 
@@ -91,6 +100,13 @@ def _namespace(settings: InstallSettings) -> dict[str, Any]:
         "kind": "Namespace",
         "metadata": {"name": settings.namespace, "labels": labels},
     }
+
+
+def _written_namespace(name: str) -> dict[str, Any]:
+    """A namespace that the fleet writes in: it must stand before its Role, and stays bare,
+    for its labels are the fleet's own to say (`stoker.dev/adopt`).
+    """
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def _account(names: InstallNames) -> dict[str, Any]:

@@ -48,12 +48,13 @@ class InstallNames:
 
 def rights(names: InstallNames, namespaces: Iterable[str]) -> list[dict[str, Any]]:
     """Roles and their bindings: one for the cluster, one for state, one a written namespace."""
-    found = [_role("ClusterRole", names, "", "", _cluster_rules()), _binding(names, "", "")]
+    written = sorted(set(namespaces))
+    found = [_role("ClusterRole", names, "", "", _cluster_rules(written)), _binding(names, "", "")]
     found += [
         _role("Role", names, "-state", names.namespace, _state_rules()),
         _binding(names, "-state", names.namespace),
     ]
-    for namespace in sorted(set(namespaces)):
+    for namespace in written:
         found += [
             _role("Role", names, "-apply", namespace, _apply_rules()),
             _binding(names, "-apply", namespace),
@@ -61,11 +62,16 @@ def rights(names: InstallNames, namespaces: Iterable[str]) -> list[dict[str, Any
     return found
 
 
-def _cluster_rules() -> list[dict[str, Any]]:
+def _cluster_rules(written: list[str]) -> list[dict[str, Any]]:
+    """Reading, mirrors, and the very namespaces the fleet writes in: none can be made or gone."""
     mirrors = ["fleets", "modelservices", "scalepolicies"]
+    spaces = _rule([""], ["namespaces"], ["get", "patch", "update"])
     return [
+        *([{**spaces, "resourceNames": written}] if written else []),
         _rule([""], ["nodes", "pods", "namespaces"], READ),
         _rule([GROUP], ["nodestates"], READ),
+        _rule(["autoscaling"], ["horizontalpodautoscalers"], READ),
+        _rule(["keda.sh"], ["scaledobjects"], READ),
         _rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], READ),
         _rule([GROUP], mirrors, WRITE),
         _rule([GROUP], [f"{plural}/status" for plural in mirrors], ["get", "patch", "update"]),

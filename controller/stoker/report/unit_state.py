@@ -252,7 +252,7 @@ def _object_verdicts(
         return ()
     verdicts = []
     for change in facts.changes.changes:
-        if change.action in {Action.DELETE, Action.KEEP}:
+        if change.action in {Action.DELETE, Action.KEEP} or change.code == "reconcile-disabled":
             continue
         if leave_out_workloads and change.ref.kind == "Deployment":
             continue
@@ -287,7 +287,8 @@ def _notes(facts: UnitFacts) -> tuple[ObjectLine, ...]:
     found = []
     for change in facts.changes.changes if facts.changes is not None else ():
         result = facts.results.get(change.ref)
-        if _stands(change, facts) and change.action is not Action.KEEP:
+        told = change.action is Action.KEEP or change.code == "reconcile-disabled"
+        if _stands(change, facts) and not told:
             continue
         if result is not None:
             line = ObjectLine(str(change.ref), result.result, result.code, result.message)

@@ -245,7 +245,7 @@ def test_children_go_once_and_the_namespace_last(world):
 
 def test_what_is_kept_stays_in_the_inventory(world):
     """cases.md row 79: listed in every pass until somebody decides."""
-    kept = config("kept", annotations={"stoker.dev/prune": "keep"})
+    kept = config("kept", annotations={"stoker.dev/prune": "disabled"})
     world.run(rendered(A, config(), kept), rendered(B, config("b")))
     for _ in range(2):
         outcome = world.run(rendered(A, config()), rendered(B, config("b")))

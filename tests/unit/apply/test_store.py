@@ -285,8 +285,8 @@ def test_a_failed_last_write_is_told_and_made_up_for(world):
 def test_more_shards_replace_fewer_only_when_all_are_complete(world, monkeypatch):
     """No shard over the cap, and at no instant an inventory with holes."""
 
-    def small(entries):
-        return shards_from_entries(entries, cap_bytes=400)
+    def small(entries, **options):
+        return shards_from_entries(entries, cap_bytes=400, **options)
 
     monkeypatch.setattr(store_module, "shards_from_entries", small)
     few = [rendered(A, config())]
@@ -316,7 +316,7 @@ def whole(world):
 
 
 def test_an_inventory_too_large_stalls(world, monkeypatch):
-    def none(entries):
+    def none(entries, **options):
         raise ValueError("the inventory does not fit")
 
     monkeypatch.setattr(store_module, "shards_from_entries", none)

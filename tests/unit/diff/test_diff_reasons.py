@@ -11,7 +11,7 @@ from stoker.objects.conflicts import AdoptionRequired
 
 NAMES = {"kube-system", "stoker-send", "stoker-system"}
 """Words of that shape that are no codes."""
-SINGLE = {"orphan"}
+SINGLE = {"draining", "orphan"}
 
 
 def test_every_published_reason_is_used_and_every_used_one_published():

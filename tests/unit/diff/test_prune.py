@@ -256,7 +256,7 @@ def test_an_object_being_deleted_is_only_waited_for():
 
 
 @pytest.mark.parametrize(
-    "annotation", [{"stoker.dev/prune": "keep"}, {"helm.sh/resource-policy": "keep"}]
+    "annotation", [{"stoker.dev/prune": "disabled"}, {"helm.sh/resource-policy": "keep"}]
 )
 def test_an_object_with_a_keep_annotation_is_kept_by_policy(annotation):
     """cases.md row 79."""

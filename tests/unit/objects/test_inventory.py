@@ -8,6 +8,7 @@ from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects.inventory import INTENT, Inventory
 from stoker.objects.inventory_shards import (
     MAX_SHARD_BYTES,
+    adopted_in_shards,
     entries_from_shards,
     shards_from_entries,
 )
@@ -166,3 +167,24 @@ def test_damaged_shards_are_refused(text):
 def test_a_unit_without_objects_has_none():
     assert dict(EMPTY.objects(A)) == {}
     assert EMPTY.without([(A, config("x"))]) == EMPTY
+
+
+@settings(deadline=None)
+@given(entries, st.sets(refs, max_size=6))
+def test_adopted_objects_are_listed_ones_and_survive_their_shards(added, marks):
+    """Design 6: what was adopted is remembered, for it is never pruned without consent."""
+    found = EMPTY.union(added, adopted=marks)
+    texts = shards_from_entries(flat(found), adopted=found.adopted)
+
+    assert found.adopted == {ref for _, ref, _ in added} & marks
+    assert found.adopted == adopted_in_shards(texts)
+    assert flat(found) == list(entries_from_shards(texts))
+
+
+def test_an_adopted_object_that_is_made_anew_is_ours():
+    old = EMPTY.union([(A, config("x"), "u1")], adopted=[config("x")])
+
+    assert old.union([(A, config("x"), "")]).adopted
+    assert old.union([(A, config("x"), "u1")]).adopted
+    assert not old.union([(A, config("x"), "u2")]).adopted
+    assert not old.without([(A, config("x"))]).adopted

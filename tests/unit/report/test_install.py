@@ -41,7 +41,7 @@ def container(**changes: Any) -> dict[str, Any]:
 def test_everything_comes_in_an_order_that_can_be_applied():
     kinds = [o["kind"] for o in objects(deploy_key=KEY)]
 
-    assert ["Namespace", *["CustomResourceDefinition"] * 4, "ServiceAccount"] == kinds[:6]
+    assert ["Namespace", "Namespace", *["CustomResourceDefinition"] * 4] == kinds[:6]
     assert ["Secret", "Deployment", "Service"] == kinds[-3:]
 
 
@@ -112,7 +112,7 @@ def test_wide_rights_are_for_reading_and_for_mirrors():
         resource
         for rule in rules("ClusterRole", "stoker-c0ffee01")
         for resource in rule["resources"]
-        if writes & set(rule["verbs"])
+        if writes & set(rule["verbs"]) and "resourceNames" not in rule
     }
 
     assert {
@@ -142,10 +142,28 @@ def test_workloads_are_written_only_in_named_namespaces():
     assert ["batch", "llm"] == places
 
 
-def test_the_namespaces_of_workloads_are_not_ours_to_delete():
-    """`kubectl delete -f` of this output must never take a workload with it."""
-    assert ["stoker-system"] == [
-        o["metadata"]["name"] for o in objects() if o["kind"] == "Namespace"
+def test_namespaces_come_first_and_those_of_workloads_say_what_their_deletion_takes():
+    """A Role needs its namespace; `kubectl delete -f` of this output must warn whoever reads."""
+    text = install_manifests(settings(namespaces=("llm", "batch", "llm", "stoker-system")))
+    spaces = [o["metadata"]["name"] for o in yaml.safe_load_all(text) if o["kind"] == "Namespace"]
+
+    assert ["stoker-system", "batch", "llm"] == spaces
+    assert 2 == text.count("# Deleting this namespace deletes every workload in it")
+
+
+def test_the_namespaces_of_workloads_are_not_the_controllers_to_make_or_delete():
+    """A RoleBinding in a namespace says nothing of the namespace itself, so names are listed."""
+    (rule,) = [
+        rule
+        for rule in rules("ClusterRole", "stoker-c0ffee01", namespaces=("llm", "batch"))
+        if "resourceNames" in rule
+    ]
+
+    assert ["namespaces"] == rule["resources"]
+    assert ["batch", "llm"] == rule["resourceNames"]
+    assert {"get", "patch", "update"} == set(rule["verbs"])
+    assert [] == [
+        r for r in rules("ClusterRole", "stoker-c0ffee01", namespaces=()) if "resourceNames" in r
     ]
 
 
