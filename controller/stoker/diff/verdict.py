@@ -27,6 +27,7 @@ from stoker.objects.compare import (
     dotted,
     field_changes,
     keys_of,
+    live_has_more,
     removals,
 )
 from stoker.objects.conflicts import rivals_of, settle
@@ -77,7 +78,8 @@ def judge(
     facts = (live.uid, live.content_version, owner, verify)
     key = (manifest.digest, manifest.frozen_template, *facts)
     known = dry_run.memo.verdict(manifest.ref, key, manifest) if live.resource_version else None
-    if known is not None:
+    sent_before = dry_run.memo.must_ask(manifest)
+    if known is not None and not sent_before:
         if known.live_resource_version != live.resource_version:
             known = replace(known, live_resource_version=live.resource_version)
         return known
@@ -88,13 +90,14 @@ def judge(
             return replace(refusal_of(manifest.ref, error), manifest=manifest)
         live = live.with_body(body)
     case = _case(manifest, payload, live, owner, dry_run)
-    change = _judge(manifest, case)
+    ask = sent_before and _is_ours(case)
+    change = _judge(manifest, case, ask=ask)
     if change.action is Action.CHANGE and (verify or change.impact is Impact.RECREATE):
         change = verified(change, live, dry_run, force=bool(case.taken))
     if change.action is not Action.WAIT and (
         change.action is not Action.ERROR or change.impact is Impact.RECREATE
     ):
-        dry_run.memo.keep(manifest.ref, key, change)
+        dry_run.memo.keep(manifest.ref, key, change, asked=sent_before)
     return change
 
 
@@ -166,7 +169,19 @@ def _case(
     )
 
 
-def _judge(manifest: Manifest, case: _Case) -> Change:
+def _is_ours(case: _Case) -> bool:
+    """Whether every difference stands in a field that, by its entry, we wrote last."""
+    return all(
+        _without_index(d.elements) in case.before or d.elements in case.before
+        for d in case.found.differences
+    )
+
+
+def _without_index(elements: tuple[str, ...]) -> tuple[str, ...]:
+    return elements[:-1] if elements[-1].startswith("i:") else elements
+
+
+def _judge(manifest: Manifest, case: _Case, *, ask: bool) -> Change:
     found = case.found
     change = Change(
         ref=manifest.ref,
@@ -177,20 +192,29 @@ def _judge(manifest: Manifest, case: _Case) -> Change:
         left_to_others=case.left,
         held_back=case.held_back,
     )
-    differences = found.differences
-    if not found:
-        settled_here = found.settled and _same_version(case)
-        if case.before == case.after and settled_here:
+    added = bool(found) and _is_ours(case) and all(live_has_more(d) for d in found.differences)
+    if found and not added and not ask:
+        return _write(change, case, found.differences)
+    if not found and found.settled and _same_version(case):
+        if case.before == case.after:
             return change
-        if not settled_here or not case.schema.exact:
-            settled = case.dry_run.settle(case.payload, case.live)
-            if settled.unchanged:
-                return change
-            if settled.refusal is not None:
-                refused = settled.refusal
-                return replace(change, action=refused.action, code=refused.code, note=refused.note)
-            differences = settled.differences
-    return _write(change, case, differences)
+        if case.schema.exact:
+            return _write(change, case, ())
+    return _settled(change, case, added=added)
+
+
+def _settled(change: Change, case: _Case, *, added: bool) -> Change:
+    """Let the API server say whether anything would change."""
+    settled = case.dry_run.settle(case.payload, case.live)
+    refused = settled.refusal
+    if settled.unchanged:
+        return change
+    if refused is None:
+        return _write(change, case, settled.differences or case.found.differences)
+    refuses = refused.action is Action.ERROR
+    if added and refuses and case.dry_run.is_as_made(case.payload, case.live):
+        return change
+    return replace(change, action=refused.action, code=refused.code, note=refused.note)
 
 
 def _same_version(case: _Case) -> bool:
