@@ -1,6 +1,6 @@
 """The published JSON Schemas of machine outputs: `diff -o json` and `plan -o json`.
 
-Written by hand beside print_diff.diff_json and print_plan.plan_json; a test holds what they
+Written by hand beside diff_forms.diff_json and print_plan.plan_json; a test holds what they
 print against these. Within v1alpha1 fields are added, never renamed or removed, so objects
 take further properties.
 """
@@ -162,6 +162,8 @@ def _summary() -> Schema:
         "gpusAfter": "GPUs of all services afterwards.",
         "gpusPeak": "GPUs while new and leaving replicas both stand.",
         "coldStarts": "Replicas that start on a node without their weights.",
+        "coldStartMs": "Likely milliseconds of all cold starts, one after another.",
+        "podsRestarted": "Pods that run now and are made anew, in place or elsewhere.",
     }
     return _object("The last line.", {name: _count(text) for name, text in counts.items()})
 

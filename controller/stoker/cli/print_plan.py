@@ -13,7 +13,15 @@ from stoker.model.snapshot import Snapshot
 from stoker.objects import names
 from stoker.sim.foresee import Forecast, ServiceForecast, Step
 
-__all__ = ["duration", "only_namespace", "plan_json", "plan_text"]
+__all__ = [
+    "duration",
+    "moving",
+    "only_namespace",
+    "plan_json",
+    "plan_rows",
+    "plan_steps",
+    "plan_text",
+]
 
 _HEADS = (
     "SERVICE", "REPLICAS", "MODEL REVISION", "RESTARTS", "COLD STARTS", "LOWEST READY",
@@ -51,22 +59,37 @@ def plan_text(
     style: Style,
 ) -> str:
     """The table of services that change, then their steps and holds."""
-    rows, blocks, unchanged = [], [], 0
-    for decision in plan.decisions:
-        found = likely.of(decision.ref)
-        if not _moves(decision, found):
-            unchanged += 1
-            continue
-        rows.append(_row(desired, before, decision, found, slow.of(decision.ref)))
-        blocks.append(_steps(desired, decision, found, slow.of(decision.ref), style))
+    rows = plan_rows(desired, before, plan, likely, slow)
+    moved = [decision for decision in plan.decisions if moving(decision, likely)]
+    blocks = [plan_steps(desired, decision, likely, slow, style) for decision in moved]
+    unchanged = len(plan.decisions) - len(moved)
     lines = _table(rows, style) if rows else []
     if unchanged:
         lines.append(f"{unchanged} service{'s' if unchanged > 1 else ''} unchanged")
     return "\n".join([*lines, "", *blocks]).rstrip() + "\n"
 
 
-def _moves(decision: ServiceDecision, found: ServiceForecast) -> bool:
-    return bool(found.steps or decision.retirements or decision.holds)
+def moving(decision: ServiceDecision, likely: Forecast) -> bool:
+    """Whether anything of the service starts, leaves or is held."""
+    return bool(likely.of(decision.ref).steps or decision.retirements or decision.holds)
+
+
+def plan_rows(
+    desired: Desired, before: Snapshot, plan: Plan, likely: Forecast, slow: Forecast
+) -> list[tuple[str, ...]]:
+    """The table's cells, a row for each service that moves."""
+    return [
+        _row(desired, before, decision, likely.of(decision.ref), slow.of(decision.ref))
+        for decision in plan.decisions
+        if moving(decision, likely)
+    ]
+
+
+def plan_steps(
+    desired: Desired, decision: ServiceDecision, likely: Forecast, slow: Forecast, style: Style
+) -> str:
+    """One service step by step, and what is held."""
+    return _steps(desired, decision, likely.of(decision.ref), slow.of(decision.ref), style)
 
 
 def _table(rows: list[tuple[str, ...]], style: Style) -> list[str]:

@@ -111,11 +111,12 @@ def _change(
         return replace(refusal_of(manifest.ref, error), manifest=manifest)
     match here.action:
         case Action.CREATE:
-            change = _create(manifest, here.note, ground, replaces)
+            note = here.note or (_brought_first(manifest.ref, ground) if here.early else "")
+            change = _create(manifest, note, ground, replaces)
             if not ground.verify:
                 return change
             if here.early:  # the server answers after 50 ms of waiting, and knows no more
-                return replace(change, note=UNVERIFIED)
+                return replace(change, note=f"{change.note}; {UNVERIFIED}")
             return verified(change, None, dry_run, force=False)
         case Action.CHANGE if here.live is not None:
             scaler = ground.live.scaler(manifest.ref)
@@ -140,6 +141,13 @@ def _change(
                 code=here.code,
                 note=here.note,
             )
+
+
+def _brought_first(ref: ObjectRef, ground: Ground) -> str:
+    """What is not there yet and comes with this fleet, before the object itself."""
+    if ref.namespace and not ground.live.namespace_phase(ref.namespace):
+        return f"namespace {ref.namespace} does not exist yet and comes first"
+    return f"the cluster does not serve {ref.kind} yet; its definition comes first"
 
 
 def _foreign(manifest: Manifest, live: LiveObject, ground: Ground, memo: DiffMemo) -> Change:
@@ -178,7 +186,13 @@ def _create(manifest: Manifest, note: str, ground: Ground, replaces: ObjectRef |
         return replace(change, replaces=replaces)
     found = compare(payload, before.body, schema_of(payload))
     shown = tuple(d for d in found.differences if not _of_the_place(d.elements))
-    return replace(change, replaces=replaces, fields=field_changes(manifest.ref.kind, shown))
+    marks = (before.body.get("metadata") or {}).get("annotations") or {}
+    return replace(
+        change,
+        replaces=replaces,
+        replaces_node=str(marks.get(names.NODE, "")),
+        fields=field_changes(manifest.ref.kind, shown),
+    )
 
 
 def _of_the_place(elements: tuple[str, ...]) -> bool:

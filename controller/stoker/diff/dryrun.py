@@ -29,7 +29,7 @@ __all__ = ["UNVERIFIED", "DryRun", "Settled", "refusal_of", "verified"]
 MAX_ASKED = 200
 """Characters kept of a name to ask by, so that the longer one is still valid."""
 
-UNVERIFIED = "not verified: its namespace or kind comes first"
+UNVERIFIED = "not verified by a dry run"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,10 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
+from stoker.cli.diff_forms import diff_json, diff_names, diff_unified
+from stoker.cli.narrow import within
 from stoker.cli.output_schemas import output_schemas
-from stoker.cli.print_diff import diff_json, diff_names, diff_text, diff_unified, within
+from stoker.cli.print_diff import diff_text
 from stoker.cli.style import Style
 from stoker.diff.summary import Summary
 from stoker.errors import Finding, SourceLocation
@@ -66,7 +68,7 @@ def test_creates_and_changes_of_a_unit():
         "+ create  Deployment llm/qwen-2  n2\n"
         "~ change  PodDisruptionBudget llm/qwen                                  in place\n"
         "    .spec.maxUnavailable                          1 -> 2\n"
-        "~ change  Service llm/qwen                                              restart\n"
+        "~ change  Service llm/qwen                                              restarts pods\n"
         '    .metadata.labels                              (none) -> {"a": "b"}\n'
         "    held back until the next restart: template.labels[team]\n"
     )
