@@ -28,6 +28,7 @@ from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects import names
 from stoker.objects.compare import compare, field_changes
 from stoker.objects.conflicts import adoption_required
+from stoker.objects.ignored import ignored_pointers
 from stoker.objects.inventory import Inventory
 from stoker.objects.kinds import apply_order
 from stoker.objects.owned import schema_of
@@ -121,14 +122,25 @@ def _change(
         case Action.CHANGE if here.live is not None:
             scaler = ground.live.scaler(manifest.ref)
             owner = ground.units.get(unit)
-            change = judge(manifest, here.live, owner, scaler, dry_run, verify=ground.verify)
+            ignored = ignored_pointers(ground.desired.fleet.ignore, manifest)
+            change = judge(
+                manifest,
+                here.live,
+                owner,
+                scaler,
+                dry_run,
+                verify=ground.verify,
+                ignored=ignored,
+            )
             if (
                 audit is None
                 or change.action is not Action.UNCHANGED
                 or not audit.takes(change.ref)
             ):
                 return change
-            return audited(change, manifest, here.live, owner, scaler, dry_run, audit)
+            return audited(
+                change, manifest, here.live, owner, scaler, dry_run, audit, ignored=ignored
+            )
         case Action.ERROR if here.live is not None:
             return _foreign(manifest, here.live, ground, dry_run.memo)
         case _:

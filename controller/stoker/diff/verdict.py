@@ -7,6 +7,7 @@ those fields; what that cannot settle goes to a dry run. Called by diff.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,12 +30,15 @@ from stoker.objects.compare import (
     keys_of,
     live_has_more,
     removals,
+    value_at,
 )
 from stoker.objects.conflicts import rivals_of, settle
 from stoker.objects.fieldset import FieldSet, fieldset_from_manifest
+from stoker.objects.ignored import ignored_paths, leave_alone
 from stoker.objects.impact import impact_of
 from stoker.objects.owned import our_fields, owners, schema_of
 from stoker.objects.schema_table import ListSchema
+from stoker.objects.ssa_merge import same_value
 
 __all__ = ["audited", "judge", "payload_of"]
 
@@ -68,14 +72,16 @@ def judge(
     dry_run: DryRun,
     *,
     verify: bool = False,
+    ignored: tuple[str, ...] = (),
 ) -> Change:
     """Judge an object of ours that stands. `scaler` as in `counts.count_owner`.
 
+    `ignored` are JSON pointers to fields that the fleet leaves to whoever writes them.
     With `verify` a change is dry-run as well, so that a refusal is known before it is sent.
     """
     payload = payload_of(manifest)
     owner = count_owner(payload, unit, scaler)
-    facts = (live.uid, live.content_version, owner, verify)
+    facts = (live.uid, live.content_version, owner, verify, ignored)
     key = (manifest.digest, manifest.frozen_template, *facts)
     known = dry_run.memo.verdict(manifest.ref, key, manifest) if live.resource_version else None
     sent_before = dry_run.memo.must_ask(manifest)
@@ -89,7 +95,7 @@ def judge(
         except StokerError as error:
             return replace(refusal_of(manifest.ref, error), manifest=manifest)
         live = live.with_body(body)
-    case = _case(manifest, payload, live, owner, dry_run)
+    case = _case(manifest, payload, live, owner, dry_run, ignored)
     ask = sent_before and _is_ours(case)
     change = _judge(manifest, case, ask=ask)
     if change.action is Action.CHANGE and (verify or change.impact is Impact.RECREATE):
@@ -109,6 +115,8 @@ def audited(
     scaler: str | None,
     dry_run: DryRun,
     audit: Audit,
+    *,
+    ignored: tuple[str, ...] = (),
 ) -> Change:
     """An object that facts call Synced, after the API server was asked about it all the same.
 
@@ -117,7 +125,8 @@ def audited(
     payload = payload_of(manifest)
     if not _is_whole(live, payload):
         return change
-    case = _case(manifest, payload, live, count_owner(payload, unit, scaler), dry_run)
+    owner = count_owner(payload, unit, scaler)
+    case = _case(manifest, payload, live, owner, dry_run, ignored)
     settled = dry_run.settle(case.payload, live, again=True)
     if settled.refusal is not None:
         audit.refuse(change.ref, settled.refusal.code)
@@ -140,21 +149,34 @@ def _is_whole(live: LiveObject, payload: dict[str, Any]) -> bool:
 
 
 def _case(
-    manifest: Manifest, payload: dict[str, Any], live: LiveObject, owner: str, dry_run: DryRun
+    manifest: Manifest,
+    payload: dict[str, Any],
+    live: LiveObject,
+    owner: str,
+    dry_run: DryRun,
+    ignored: tuple[str, ...],
 ) -> _Case:
-    """Freeze the template, arbitrate the count, then foresee the conflicts."""
+    """Freeze the template, arbitrate the count, leave what is ignored, foresee the conflicts."""
     schema = schema_of(payload)
     manager = dry_run.manager
     frozen = freeze(manifest, payload, live, manager, schema)
     counted = arbitrate(frozen.payload, live, owner, manager, schema)
     alone = {path for path, _ in counted.left}
-    found = compare(counted.payload, live.body, schema)
-    settlement = settle(
-        counted.payload, live.body, manager, schema, left_alone=alone, written=found.written
-    )
+    wanted = counted.payload
+    others: set[tuple[str, str]] = set()
+    if paths := ignored_paths(ignored, wanted, live.body, schema):
+        others = set(_ignored(paths, wanted, live, schema))
+        quiet = leave_alone(wanted, live.body, manager, schema, paths)
+        wanted = (
+            quiet
+            if _is_quiet(quiet, live, manager, schema)
+            else leave_alone(wanted, live.body, manager, schema, paths, give_up=True)
+        )
+    found = compare(wanted, live.body, schema)
+    settlement = settle(wanted, live.body, manager, schema, left_alone=alone, written=found.written)
     if settlement.left:
         found = compare(settlement.payload, live.body, schema)
-    others = {(path, f"{name} owns it") for path, name in settlement.left if path not in alone}
+    others |= {(path, f"{name} owns it") for path, name in settlement.left if path not in alone}
     return _Case(
         live=live,
         schema=schema,
@@ -167,6 +189,22 @@ def _case(
         before=our_fields(live.body, manager),
         after=fieldset_from_manifest(settlement.payload, schema),
     )
+
+
+def _is_quiet(payload: dict[str, Any], live: LiveObject, manager: str, schema: ListSchema) -> bool:
+    """Whether sending the payload would change neither a value nor an owner."""
+    same_fields = our_fields(live.body, manager) == fieldset_from_manifest(payload, schema)
+    return same_fields and not compare(payload, live.body, schema)
+
+
+def _ignored(
+    paths: tuple[tuple[str, ...], ...], wanted: dict[str, Any], live: LiveObject, schema: ListSchema
+) -> Iterator[tuple[str, str]]:
+    """Fields that differ and are ignored: told, for they are neither drift nor forgotten."""
+    for path in paths:
+        git, standing = (value_at(body, path, schema.root) for body in (wanted, live.body))
+        if git is not None and not same_value(git, standing):
+            yield dotted(path), "ignored by the fleet's rules"
 
 
 def _is_ours(case: _Case) -> bool:

@@ -26,6 +26,7 @@ __all__ = [
     "Drain",
     "Fleet",
     "FleetMode",
+    "IgnoreRule",
     "MaxUnits",
     "ModelService",
     "Pin",
@@ -166,6 +167,21 @@ class PruneSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class IgnoreRule:
+    """Fields of objects that are somebody else's to write. Empty parts of a target fit all.
+
+    `paths` are JSON pointers, sorted; selectors are spelled as kubectl's -l.
+    """
+
+    paths: tuple[str, ...]
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+    label_selector: str = ""
+    annotation_selector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class StatusSettings:
     """Where and how often status goes back to Git. An empty branch means the default."""
 
@@ -187,6 +203,7 @@ class Fleet:
     prune: PruneSettings = field(default_factory=PruneSettings)
     status: StatusSettings = field(default_factory=StatusSettings)
     template_paths: tuple[str, ...] = ()
+    ignore: tuple[IgnoreRule, ...] = ()
     deletion_policy: DeletionPolicy = DeletionPolicy.ORPHAN
 
     @property

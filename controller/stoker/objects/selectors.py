@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 __all__ = ["Selector", "parse_selector"]
 
@@ -43,6 +44,7 @@ class Selector:
         return all(term.holds(given or {}) for term in self.terms)
 
 
+@cache
 def parse_selector(text: str) -> Selector:
     """Read a selector; raises ValueError that says which part is none."""
     terms = []
