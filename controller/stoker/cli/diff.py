@@ -76,7 +76,7 @@ def diff(
 ) -> int:
     """Show what would be created, changed, replaced and deleted. Writes nothing."""
     from stoker.cli.compare import Query, compare
-    from stoker.cli.diff_forms import diff_json, diff_names, diff_unified
+    from stoker.cli.diff_forms import diff_json, diff_names, diff_unified, secrets_of
     from stoker.cli.narrow import selected, within
     from stoker.cli.print_diff import diff_text
     from stoker.cli.print_markdown import diff_markdown
@@ -114,7 +114,7 @@ def diff(
                 sys.stdout.write(diff_text(changes, found.desired, style, found.heads))
                 sys.stdout.write(f"{last}\n")
             case "unified":
-                sys.stdout.write(diff_unified(changes))
+                sys.stdout.write(diff_unified(changes, secrets_of(found.changes)))
                 narrate(str(last))
             case "names":
                 sys.stdout.write(diff_names(changes))

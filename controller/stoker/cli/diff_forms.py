@@ -15,22 +15,27 @@ from stoker.model.change import Action, Change, ChangeSet, FieldChange
 from stoker.model.fleet import Desired
 from stoker.model.refs import ObjectRef
 from stoker.objects import names
+from stoker.objects.known_secrets import KnownSecrets, known_secrets
 from stoker.objects.masks import masked
 
-__all__ = ["diff_json", "diff_names", "diff_unified"]
+__all__ = ["diff_json", "diff_names", "diff_unified", "secrets_of"]
 
 
 # --------------------------------------------------------------- unified and names
-def diff_unified(changes: ChangeSet) -> str:
-    """One `---`/`+++` block an object: new ones whole, changed ones field by field."""
+def diff_unified(changes: ChangeSet, secrets: KnownSecrets | None = None) -> str:
+    """One `---`/`+++` block an object: new ones whole, changed ones field by field.
+
+    `secrets` are those of the whole fleet; without them, those of these changes.
+    """
     lines: list[str] = []
+    known = secrets_of(changes) if secrets is None else secrets
     for change in _written(changes):
         old = change.replaces or change.ref
         created = change.action is Action.CREATE and change.replaces is None
         before = "/dev/null" if created else f"live/{_path(old)}"
         after = "/dev/null" if change.action is Action.DELETE else f"git/{_path(change.ref)}"
         lines += [f"--- {before}", f"+++ {after}"]
-        lines += _whole(change) if created else _hunks(change.fields)
+        lines += _whole(change, known) if created else _hunks(change.fields)
     return "\n".join(lines) + ("\n" if lines else "")
 
 
@@ -43,10 +48,15 @@ def _written(changes: ChangeSet) -> Iterator[Change]:
     return (c for unit in changes.units for c in unit.changes if c.action in written)
 
 
-def _whole(change: Change) -> list[str]:
+def secrets_of(changes: ChangeSet) -> KnownSecrets:
+    """The values of every Secret that the ChangeSet is about."""
+    return known_secrets(body_of(c) for unit in changes.units for c in unit.changes)
+
+
+def _whole(change: Change, secrets: KnownSecrets) -> list[str]:
     import yaml
 
-    body = masked(change.ref.kind, (), body_of(change))
+    body = secrets.hide(masked(change.ref.kind, (), body_of(change)))
     text = yaml.dump(body, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
     return [f"+{line}" for line in text.splitlines()]
 

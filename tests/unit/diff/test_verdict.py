@@ -115,7 +115,7 @@ def audited(answer):
     live = applied_by(US, marked(A, config()))
     cluster = DryRuns(answer(live) if callable(answer) else answer)
     change = judged(A, config(), live, cluster=cluster, audit=audit)
-    assert 1 == len(cluster.asked)
+    assert 1 <= len(cluster.asked) <= 2, "once more where it may be a webhook's dice"
     return change, told
 
 
