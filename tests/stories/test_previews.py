@@ -117,6 +117,18 @@ def test_all_namespaces_wins_over_one(world, stoker):
     assert 1 == stoker("diff", "-n", "elsewhere", "-A")[0]
 
 
+def test_status_shows_the_units_of_chosen_objects(world, stoker):
+    world.commit("Web", web())
+    world.settle()
+
+    _, out, _ = stoker("status", "--all", "-l", "tier=web")
+    assert "llm/web" in out
+    assert "llm/side" not in out
+    assert "llm/side" in stoker("status", "--all", "-n", "elsewhere", "-A")[1]
+    assert 2 == stoker("status", "-l", "tier ~ web")[0]
+    assert 3 == stoker("status", "-l", "tier=web", "--git")[0]
+
+
 # ------------------------------------------------------------------------ file lines
 def test_the_lines_of_the_file_head_a_service(world, stoker):
     """ux.md: a reader sees which line he changed, and what it does."""
