@@ -71,8 +71,9 @@ def plan(
     from stoker.cli.compare import Query, compare
     from stoker.cli.narrow import within
     from stoker.cli.plan_file import plan_file_of, write_plan_file
+    from stoker.cli.print_diff import diff_text
     from stoker.cli.print_markdown import plan_markdown
-    from stoker.cli.print_plan import only_namespace, plan_json, plan_text
+    from stoker.cli.print_plan import cost_of, moving, only_namespace, plan_json, plan_text
     from stoker.cli.session import Target, usage
     from stoker.diff import summarise
     from stoker.model.history import History
@@ -116,13 +117,16 @@ def plan(
         if output == "markdown":
             forecasts = (likely, slow)
             header = f"{found.header} · plan {digest[:7]}"
-            parts = (found.desired, found.snapshot, shown, forecasts, changes, last, header)
+            text = diff_text(changes, found.desired, Style(no_color=True), found.heads)
+            parts = (found.desired, found.snapshot, shown, forecasts, changes, last, text, header)
             sys.stdout.write(plan_markdown(*parts))
             continue
         if output == "json":
             documents.append(plan_json(found.desired, shown, likely, slow, digest))
             continue
         sys.stdout.write(plan_text(found.desired, found.snapshot, shown, likely, slow, style))
+        if any(moving(decision, likely) for decision in shown.decisions):
+            sys.stdout.write(f"{cost_of(found.snapshot, shown, likely)}\n")
         sys.stdout.write(f"{last}\n")
     if output == "json":
         data = documents[0] if len(documents) == 1 else documents

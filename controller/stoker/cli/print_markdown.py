@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from stoker.cli.print_diff import diff_text
-from stoker.cli.print_plan import moving, plan_rows, plan_steps
+from stoker.cli.print_plan import Cost, cost_of, duration, moving, plan_rows, plan_steps
 from stoker.cli.style import Style
 from stoker.diff import Summary
 from stoker.diff.classes import classes_of
@@ -39,7 +38,7 @@ def diff_markdown(
         f"### Stoker diff: {_title(last)} ({_cell(desired.fleet.name)})",
         "",
         *_counts(last),
-        *_consequences(changes, plan, last),
+        *_consequences(changes, plan, last, None),
     ]
     bottom = ["", f"<sub>{_cell(header)}</sub>", ""]
     room = MAX_COMMENT - _size(top) - _size(bottom)
@@ -53,9 +52,13 @@ def plan_markdown(
     forecasts: tuple[Forecast, Forecast],
     changes: ChangeSet,
     last: Summary,
+    text: str,
     header: str,
 ) -> str:
-    """The consequences of one fleet; `forecasts` are the likely and the slow one."""
+    """The consequences of one fleet; `forecasts` are the likely and the slow one.
+
+    `text` is what `diff_text` gives without colours.
+    """
     likely, slow = forecasts
     rows = plan_rows(desired, before, plan, likely, slow)
     heads = ("fleet", "service", "replicas", "model revision", "restarts", "cold starts",
@@ -65,8 +68,7 @@ def plan_markdown(
         f"### Stoker plan: {_title(last)} ({_cell(desired.fleet.name)})",
         "",
         *(_table(heads, [(desired.fleet.name, *row) for row in rows]) if rows else ()),
-        f"{_gpus(last)}",
-        *_consequences(changes, plan, last),
+        *_consequences(changes, plan, last, cost_of(before, plan, likely)),
     ]
     steps = "\n".join(
         plan_steps(desired, decision, likely, slow, _PLAIN)
@@ -75,9 +77,8 @@ def plan_markdown(
     )
     bottom = ["", f"<sub>{_cell(header)} · decided again at apply if capacity moved</sub>", ""]
     room = MAX_COMMENT - _size(top) - _size(bottom)
-    fields = diff_text(changes, desired, _PLAIN)
     fields_room = min(room - 200, max(int(room * _FIELDS_SHARE), room - len(steps) - 200))
-    shown = _details("Fields", fields, fields_room)
+    shown = _details("Fields", text, fields_room)
     return "\n".join([*top, *_details("Steps", steps, room - _size(shown)), *shown, *bottom])
 
 
@@ -110,17 +111,24 @@ def _gpus(last: Summary) -> str:
     return f"GPUs {last.gpus_before} → {last.gpus_after}, peak {peak}"
 
 
-def _consequences(changes: ChangeSet, plan: Plan, last: Summary) -> list[str]:
-    """What somebody who merges should have read, one line each."""
+def _consequences(changes: ChangeSet, plan: Plan, last: Summary, cost: Cost | None) -> list[str]:
+    """What somebody who merges should have read, one line each.
+
+    With the cost of all steps the figures are those of the whole plan, else of the next step.
+    """
     found = sorted(classes_of(changes, plan))
+    restarts = last.pods_restarted if cost is None else cost.restarts
+    cold = last.cold_starts if cost is None else cost.cold_starts
+    cold_ms = last.cold_start_ms if cost is None else cost.cold_ms
     lines = [""]
     if found:
         lines.append(f"⚠️ **Classes:** {', '.join(found)}")
-    if last.pods_restarted:
-        lines.append(f"⚠️ **Pods restarted:** {last.pods_restarted}")
-    if last.cold_starts:
-        seconds = -(-last.cold_start_ms // 1000)
-        lines.append(f"⚠️ **Cold starts:** {last.cold_starts}, about {seconds} s in all")
+    if restarts:
+        lines.append(f"⚠️ **Pods restarted:** {restarts}")
+    if cold:
+        lines.append(f"⚠️ **Cold starts:** {cold}, about {duration(cold_ms)} one after another")
+    if cost is not None:
+        lines.append(f"**GPUs:** {last.gpus_before} now, at most {cost.gpus_peak} on the way")
     if last.error:
         lines.append(f"❌ **In error:** {last.error}; nothing of them is sent")
     if not last.delete:
@@ -135,7 +143,8 @@ def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
 
 def _cell(text: str) -> str:
     """Text that nothing in it can turn into markup."""
-    return re.sub(r"([\\`*_{}\[\]<>|#@!])", r"\\\1", " ".join(text.split()))
+    plain = " ".join(text.replace("->", "→").split())
+    return re.sub(r"([\\`*_{}\[\]<>|#@!])", r"\\\1", plain)
 
 
 def _details(title: str, text: str, room: int) -> list[str]:

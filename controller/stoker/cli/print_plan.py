@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.cli.style import Style
@@ -14,6 +14,8 @@ from stoker.objects import names
 from stoker.sim.foresee import Forecast, ServiceForecast, Step
 
 __all__ = [
+    "Cost",
+    "cost_of",
     "duration",
     "moving",
     "only_namespace",
@@ -67,6 +69,50 @@ def plan_text(
     if unchanged:
         lines.append(f"{unchanged} service{'s' if unchanged > 1 else ''} unchanged")
     return "\n".join([*lines, "", *blocks]).rstrip() + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a whole plan takes, all steps of all services. `lowest` is None where none serves.
+
+    `cold_ms` is the likely time of the cold starts one after another.
+    """
+
+    gpus_peak: int
+    restarts: int
+    cold_starts: int
+    cold_ms: int
+    lowest: tuple[int, str] | None = None
+
+    def __str__(self) -> str:
+        """One line, as the last lines of `stoker plan` have it."""
+        parts = [
+            f"GPUs at most {self.gpus_peak}",
+            f"pods restarted {self.restarts}",
+            f"cold starts {self.cold_starts} ({duration(self.cold_ms)})",
+        ]
+        if self.lowest is not None:
+            parts.append(f"lowest Ready {self.lowest[0]} ({self.lowest[1]})")
+        return f"Cost: {', '.join(parts)}"
+
+
+def cost_of(before: Snapshot, plan: Plan, likely: Forecast) -> Cost:
+    """Add up a forecast; the lowest Ready is that of the service that comes closest to none."""
+    moved = [(d, likely.of(d.ref)) for d in plan.decisions if moving(d, likely)]
+    steps = [step for _, found in moved for step in found.steps]
+    cold = [step.placement for step in steps if _is_cold(step.placement)]
+    lowest = [
+        (found.lowest_ready, decision.ref.short)
+        for decision, found in moved
+        if any(p.replicas for p in before.service(decision.ref).placements)
+    ]
+    return Cost(
+        gpus_peak=likely.gpus_peak,
+        restarts=sum(1 for step in steps if step.replaced),
+        cold_starts=len(cold),
+        cold_ms=sum(p.readiness.p50_ms * p.count for p in cold if p.readiness is not None),
+        lowest=min(lowest, default=None),
+    )
 
 
 def moving(decision: ServiceDecision, likely: Forecast) -> bool:
