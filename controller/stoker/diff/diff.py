@@ -31,7 +31,6 @@ from stoker.objects.conflicts import adoption_required
 from stoker.objects.ignored import ignored_pointers
 from stoker.objects.inventory import Inventory
 from stoker.objects.kinds import apply_order
-from stoker.objects.known_secrets import known_secrets
 from stoker.objects.owned import schema_of
 
 __all__ = ["diff"]
@@ -76,7 +75,7 @@ def diff(
             units[unit] = UnitChanges(unit=unit, changes=changes)
     if len(ground.sets) >= len(desired.units):
         memo.only(ground.claims)
-    if secrets := known_secrets(m.body for found in sets for m in found.manifests):
+    if secrets := memo.learn(sets, {*(unit.ref for unit in desired.units), *desired.broken}):
         units = {
             ref: replace(unit, changes=tuple(secrets.hide_in(c) for c in unit.changes))
             for ref, unit in units.items()

@@ -15,7 +15,7 @@ from typing import Any
 from stoker.model.change import Change, FieldChange
 from stoker.objects.masks import HIDDEN, HIDDEN_CHANGED
 
-__all__ = ["KnownSecrets", "known_secrets"]
+__all__ = ["KnownSecrets", "joined", "known_secrets"]
 
 SHORTEST = 4
 """Characters of a value that is hidden where it stands alone; shorter ones hide nothing."""
@@ -66,6 +66,16 @@ class KnownSecrets:
         if before == after:
             after = HIDDEN_CHANGED
         return FieldChange(item.path, before, after)
+
+
+def joined(parts: Iterable[KnownSecrets]) -> KnownSecrets:
+    """All of them together."""
+    found = [part for part in parts if part]
+    inside = {text for part in found for text in part.inside}
+    return KnownSecrets(
+        frozenset().union(*(part.alone for part in found)),
+        tuple(sorted(inside, key=lambda text: (-len(text), text))),
+    )
 
 
 def known_secrets(bodies: Iterable[dict[str, Any]]) -> KnownSecrets:

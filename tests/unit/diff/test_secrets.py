@@ -136,3 +136,17 @@ def test_two_values_of_one_secret_read_as_a_change():
     _, text = shown(config(data={"a": f" {CANARY}"}), live=(live,))
 
     assert "*** -> *** (changed)" in text
+
+
+def test_a_pass_over_one_unit_knows_the_secrets_of_the_others():
+    memo, view, wanted = DiffMemo(), FakeLive(), desired(A, B)
+    inventory = Inventory(FLEET_ID, "prod")
+    theirs = rendered(B, secret(stringData={"token": CANARY}))
+    view.put(applied_by(US, marked(A, config())))
+    diff(wanted, (rendered(A, config()), theirs), view, inventory, None, FLEET_ID, memo)
+    alone = (rendered(A, config(data={"a": CANARY})),)
+    found = diff(wanted, alone, view, inventory, None, FLEET_ID, memo)
+
+    assert [f.after for f in found.units[0].changes[0].fields] == ["***"]
+    diff(desired(A), (rendered(A, config()),), view, inventory, None, FLEET_ID, memo)
+    assert list(memo.secrets) == [A], "what left Git is forgotten"
