@@ -19,7 +19,7 @@ from stoker.diff.verdict import audited, judge, payload_of
 from stoker.errors import Finding, StokerError
 from stoker.kube.errors import Forbidden
 from stoker.model.change import Action, Change, ChangeSet, UnitChanges
-from stoker.model.fleet import Desired
+from stoker.model.fleet import Desired, FleetMode
 from stoker.model.live import LiveObject, LiveView
 from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.plan import Plan
@@ -57,7 +57,8 @@ def diff(
     says which Synced objects the API server is asked about all the same; None: no one.
     """
     ground = ground_of(desired, sets, live, inventory, cluster, fleet_id, verify=verify)
-    dry_run = DryRun(cluster, ground.manager, memo)
+    sends = desired.fleet.mode is FleetMode.CORRECT
+    dry_run = DryRun(cluster, ground.manager, memo, sends)
     left = prune(ground)
     units: dict[UnitRef, UnitChanges] = {}
     for found in sets:

@@ -48,6 +48,8 @@ class DryRun:
     cluster: Cluster
     manager: str
     memo: DiffMemo = field(default_factory=DiffMemo)
+    sends: bool = True
+    """Whether what differs is written after this: in mode Observe nothing ever was."""
 
     def settle(
         self,

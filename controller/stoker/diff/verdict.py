@@ -84,7 +84,7 @@ def judge(
     facts = (live.uid, live.content_version, owner, verify, ignored)
     key = (manifest.digest, manifest.frozen_template, *facts)
     known = dry_run.memo.verdict(manifest.ref, key, manifest) if live.resource_version else None
-    sent_before = dry_run.memo.must_ask(manifest)
+    sent_before = dry_run.sends and dry_run.memo.must_ask(manifest)
     if known is not None and not sent_before:
         if known.live_resource_version != live.resource_version:
             known = replace(known, live_resource_version=live.resource_version)

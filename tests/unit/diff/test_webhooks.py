@@ -7,12 +7,25 @@ from typing import Any
 
 import pytest
 
-from fakes_live import applied_by
-from stoker.diff import DiffMemo
+from fakes_live import FakeLive, applied_by
+from stoker.diff import DiffMemo, diff
 from stoker.kube.errors import api_error
 from stoker.model.change import Action
+from stoker.model.fleet import FleetMode
 from stoker.model.ports import ServerInfo
-from unit.diff.diff_builders import QWEN, US, A, config, deployment, marked, placement
+from stoker.objects.inventory import Inventory
+from unit.diff.diff_builders import (
+    FLEET_ID,
+    QWEN,
+    US,
+    A,
+    config,
+    deployment,
+    desired,
+    marked,
+    placement,
+    rendered,
+)
 from unit.diff.test_verdict import judged
 
 OURS = {"key": "gpu", "operator": "Exists"}
@@ -148,6 +161,25 @@ def test_a_value_that_a_webhook_overwrites_is_sent_once():
         Action.CHANGE, Action.UNCHANGED, Action.UNCHANGED,
     ]  # fmt: skip
     assert len(cluster.asked) == 1
+
+
+def test_in_mode_observe_nothing_was_sent_and_nothing_is_asked():
+    """A fleet of 4,000 changes that only observes must not ask 4,000 times."""
+    live, memo, cluster = applied_by(US, marked(A, config())), DiffMemo(), Webhook(list)
+    for _ in range(3):
+        view = FakeLive()
+        view.put(live)
+        changes = diff(
+            desired(A, mode=FleetMode.OBSERVE),
+            (rendered(A, config(data={"a": "2"})),),
+            view,
+            Inventory(FLEET_ID, "prod"),
+            cluster,
+            FLEET_ID,
+            memo,
+        )
+        assert changes.units[0].changes[0].action is Action.CHANGE
+    assert cluster.asked == []
 
 
 def test_what_somebody_took_is_drift_however_often_it_was_sent():
