@@ -59,7 +59,7 @@ class _Maker:
         )
 
     def env(self) -> list[Body]:
-        found = [
+        found: list[Body] = [
             {"name": "PLAIN", "value": "1"},
             {"name": "EMPTY", "value": ""},
             {"name": "NONE"},

@@ -7,7 +7,8 @@ then ignored would be computed, shown and never done.
 from __future__ import annotations
 
 from stoker.errors import Finding
-from stoker.model.fleet import Desired, IgnoreRule, ModelService, PlacementMode
+from stoker.model.fleet import Desired, ModelService, PlacementMode
+from stoker.model.ignore_rule import IgnoreRule
 from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.refs import UnitRef
 from stoker.objects.ignored import pointer_parts, targets

@@ -12,6 +12,7 @@ from typing import Any
 
 from stoker.errors import Finding, SourceLocation
 from stoker.model.health_file import HealthCheck
+from stoker.model.ignore_rule import IgnoreRule
 from stoker.model.refs import SourceRevision, UnitRef
 
 __all__ = [
@@ -26,7 +27,6 @@ __all__ = [
     "Drain",
     "Fleet",
     "FleetMode",
-    "IgnoreRule",
     "MaxUnits",
     "ModelService",
     "Pin",
@@ -164,21 +164,6 @@ class PruneSettings:
 
     mode: PruneMode = PruneMode.AUTO
     max_units: MaxUnits = field(default_factory=MaxUnits)
-
-
-@dataclass(frozen=True, slots=True)
-class IgnoreRule:
-    """Fields of objects that are somebody else's to write. Empty parts of a target fit all.
-
-    `paths` are JSON pointers, sorted; selectors are spelled as kubectl's -l.
-    """
-
-    paths: tuple[str, ...]
-    kind: str = ""
-    name: str = ""
-    namespace: str = ""
-    label_selector: str = ""
-    annotation_selector: str = ""
 
 
 @dataclass(frozen=True, slots=True)

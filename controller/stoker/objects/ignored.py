@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.model.fleet import IgnoreRule
+from stoker.model.ignore_rule import IgnoreRule
 from stoker.model.manifest import Manifest
 from stoker.objects.compare import value_at
 from stoker.objects.conflicts import drop, rivals_of

@@ -17,7 +17,6 @@ from stoker.model.fleet import (
     DeletionPolicy,
     Fleet,
     FleetMode,
-    IgnoreRule,
     MaxUnits,
     Pin,
     Pool,
@@ -27,6 +26,7 @@ from stoker.model.fleet import (
     SnapshotDetail,
     StatusSettings,
 )
+from stoker.model.ignore_rule import IgnoreRule
 from stoker.objects.ignored import pointer_parts
 from stoker.objects.selectors import parse_selector
 from stoker.source.places import Field as FieldPath

@@ -4,13 +4,14 @@ The replica fight of two tools is what they are for (gitops.md 2.2, Flux 1.9).
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from fakes_live import FakeLive, applied_by, updated_by
 from stoker.diff import DiffMemo, diff
 from stoker.model.change import Action
-from stoker.model.fleet import IgnoreRule
+from stoker.model.ignore_rule import IgnoreRule
 from stoker.objects import names
 from stoker.objects.inventory import Inventory
 from unit.diff.diff_builders import (
@@ -145,7 +146,7 @@ def test_an_item_of_a_keyed_list_is_named_by_its_place_in_git():
     ],
 )
 def test_a_rule_is_for_its_target_alone(rule, applies):
-    marks = {"labels": {"app": "x"}, "annotations": {"note": "y"}}
+    marks: dict[str, Any] = {"labels": {"app": "x"}, "annotations": {"note": "y"}}
     live = by_other(ours(config(**marks)), ("data", "a"), "theirs", "kubectl-edit")
     change = judged(config(**marks), live, rule)
 
@@ -159,4 +160,6 @@ def test_a_new_object_is_made_whole():
     sets = (rendered(A, deployment(replicas=3)),)
     (unit,) = diff(fleet, sets, FakeLive(), inventory, NO_CLUSTER, FLEET_ID, DiffMemo()).units
 
-    assert unit.changes[0].payload["spec"]["replicas"] == 3
+    payload = unit.changes[0].payload
+    assert payload is not None
+    assert payload["spec"]["replicas"] == 3

@@ -19,6 +19,7 @@ from stoker.model.ports import ServerInfo
 from stoker.objects.inventory import Inventory
 from unit.diff.diff_builders import (
     FLEET_ID,
+    NO_CLUSTER,
     US,
     A,
     B,
@@ -106,7 +107,7 @@ def test_words_and_short_values_hide_nothing():
     )
     inventory = Inventory(FLEET_ID, "prod")
     view.put(applied_by(US, marked(A, config(data={"a": "1", "b": "1", "c": "1"}))))
-    found = diff(desired(A, B), sets, view, inventory, None, FLEET_ID, DiffMemo())
+    found = diff(desired(A, B), sets, view, inventory, NO_CLUSTER, FLEET_ID, DiffMemo())
     fields = found.units[0].changes[0].fields
 
     assert [f.after for f in fields] == ["true", "no", "x"]
@@ -143,10 +144,10 @@ def test_a_pass_over_one_unit_knows_the_secrets_of_the_others():
     inventory = Inventory(FLEET_ID, "prod")
     theirs = rendered(B, secret(stringData={"token": CANARY}))
     view.put(applied_by(US, marked(A, config())))
-    diff(wanted, (rendered(A, config()), theirs), view, inventory, None, FLEET_ID, memo)
+    diff(wanted, (rendered(A, config()), theirs), view, inventory, NO_CLUSTER, FLEET_ID, memo)
     alone = (rendered(A, config(data={"a": CANARY})),)
-    found = diff(wanted, alone, view, inventory, None, FLEET_ID, memo)
+    found = diff(wanted, alone, view, inventory, NO_CLUSTER, FLEET_ID, memo)
 
     assert [f.after for f in found.units[0].changes[0].fields] == ["***"]
-    diff(desired(A), (rendered(A, config()),), view, inventory, None, FLEET_ID, memo)
+    diff(desired(A), (rendered(A, config()),), view, inventory, NO_CLUSTER, FLEET_ID, memo)
     assert list(memo.secrets) == [A], "what left Git is forgotten"

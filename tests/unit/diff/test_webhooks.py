@@ -3,7 +3,7 @@
 import copy
 import itertools
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -174,7 +174,7 @@ def test_in_mode_observe_nothing_was_sent_and_nothing_is_asked():
             (rendered(A, config(data={"a": "2"})),),
             view,
             Inventory(FLEET_ID, "prod"),
-            cluster,
+            cast("Any", cluster),
             FLEET_ID,
             memo,
         )
