@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from stoker.check import consent, duplicates, metadata, secrets, service, sizes
+from stoker.check import consent, duplicates, ignore, metadata, secrets, service, sizes
 from stoker.errors import Finding, Severity
 from stoker.model.fleet import Desired, ModelService, Unit
 from stoker.model.manifest import Manifest, ManifestSet
@@ -45,6 +45,7 @@ def check(
     known = {} if memo is None else memo.known
     units = {unit.ref: unit for unit in desired.units}
     twice = duplicates.find_duplicates(sets)
+    covered = ignore.find_covered(desired, sets)
     checked: list[ManifestSet] = []
     found: dict[UnitRef, tuple[Unit, ManifestSet, tuple[Finding, ...]]] = {}
     for item in sets:
@@ -55,7 +56,9 @@ def check(
         else:
             own = _own_findings(unit, item)
         found[item.unit] = (unit, item, own)
-        checked.append(_judged(item, (*own, *twice.get(item.unit, ()))))
+        checked.append(
+            _judged(item, (*own, *twice.get(item.unit, ()), *covered.get(item.unit, ())))
+        )
     if memo is not None:
         memo.known = found
     return tuple(checked)

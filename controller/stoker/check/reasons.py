@@ -14,6 +14,7 @@ REASONS: dict[str, str] = {
     "drain-exceeds-grace": "The pod is killed before its drain is over.",
     "engine-container-missing": "Exactly one Deployment must have a container called engine.",
     "gpu-count-differs": "The engine's GPU limit is not gpu.count.",
+    "ignore-covers-decision": "An ignore rule covers the count or the place of one of our services.",
     "invalid-annotation": "An annotation is outside the limits of the API server.",
     "invalid-consent": "A stoker.dev annotation has a key, a value or a kind that is not obeyed.",
     "invalid-label": "A label is outside the limits of the API server.",

@@ -25,7 +25,9 @@ __all__ = ["apply"]
 
 
 def apply(
-    revision: Annotated[str, typer.Argument(help="Committed revision; HEAD without it.")] = "HEAD",
+    revision: Annotated[
+        str, typer.Argument(help="Committed revision, or a file of `plan --out`; else HEAD.")
+    ] = "HEAD",
     *,
     path: Root = Path(),
     fleet: FleetPath = "",
@@ -37,7 +39,11 @@ def apply(
     fleet_id: FleetId = "",
     request_timeout: RequestTimeout = 30.0,
 ) -> int:
-    """Make the cluster what one revision says, once. Uncommitted files are never applied."""
+    """Make the cluster what one revision says, once. Uncommitted files are never applied.
+
+    A plan that no longer holds is refused, with what has moved (exit 3).
+    """
+    from stoker.cli.plan_file import moved, plan_file_of, read_plan_file
     from stoker.cli.print_diff import diff_text
     from stoker.cli.session import Session, Target, fleet_header, local_repo, only_fleet
     from stoker.cli.single import writing_alone
@@ -46,6 +52,9 @@ def apply(
     from stoker.model.fleet import FleetMode
     from stoker.reconcile import Reach, State, reconcile
 
+    planned = read_plan_file(Path(revision))
+    if planned is not None:
+        revision, fleet, fleet_id = planned.revision, planned.fleet_path, planned.fleet_id
     with Session(local_repo(path, revision), Target()) as session:
         at = session.repo.resolve(revision)
         fleet_path = only_fleet(session.repo, at, fleet)
@@ -64,6 +73,19 @@ def apply(
         narrate(f"{fleet_header(desired, session.target)}  {at.short}")
         sys.stdout.write(diff_text(shown.changes, desired, Style()))
         sys.stdout.write(f"{last}\n")
+        if planned is not None:
+            assert shown.plan is not None
+            now = plan_file_of(
+                shown.changes,
+                shown.plan,
+                fleet=desired.fleet.name,
+                fleet_path=fleet_path,
+                fleet_id=parts.identity.fleet_id,
+                revision=at.commit,
+            )
+            if stale := moved(planned, now):
+                narrate("\n".join(["the plan no longer holds [plan-stale]; moved:", *stale]))
+                return Exit.UNDECIDED
         if not last.differs:
             return Exit.OK
         if desired.fleet.mode is FleetMode.OBSERVE:

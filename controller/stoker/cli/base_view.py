@@ -67,7 +67,7 @@ class BaseView:
 
 
 def _live(ref: ObjectRef, body: dict[str, object], fleet_id: str) -> LiveObject:
-    fields = fieldset_from_manifest(body, schema_for(ref.group, ref.kind))
+    fields = fieldset_from_manifest(body, schema_for(ref.group, ref.kind, ref.version))
     metadata = dict(body["metadata"])  # type: ignore[call-overload]
     uid = hashlib.sha256(ref.key.encode()).hexdigest()[:32]
     metadata |= {

@@ -5,13 +5,16 @@ One path for both commands: they differ only in what they print of the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from stoker.cli.base_view import BaseView
 from stoker.cli.exits import is_wrong_use
+from stoker.cli.field_lines import FieldLine, field_lines
+from stoker.cli.field_lines import State as RepoState
 from stoker.cli.offline import Offline, offline
 from stoker.cli.print_plan import duration
 from stoker.cli.recorded import read_recorded
@@ -26,19 +29,24 @@ from stoker.cli.session import (
 )
 from stoker.clock import SystemClock
 from stoker.diff import DiffMemo, diff
-from stoker.errors import BadInput, Finding, Stalled
+from stoker.errors import BadInput, Finding, Stalled, StokerError
 from stoker.model.change import ChangeSet
 from stoker.model.fleet import Desired
 from stoker.model.live import LiveView
 from stoker.model.plan import Plan
 from stoker.model.ports import Cluster
+from stoker.model.refs import ObjectRef, SourceRevision, UnitRef
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import Snapshot
 from stoker.model.times import rfc3339
+from stoker.objects import names
 from stoker.objects.inventory import Inventory
-from stoker.reconcile import Reach, State, reconcile
+from stoker.reconcile import Parts, Pass, Reach, State, reconcile
 
 __all__ = ["Compared", "Query", "compare"]
+
+
+Heads: TypeAlias = Mapping[UnitRef, tuple[FieldLine, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,9 @@ class Compared:
     live: LiveView
     fleet_id: str
     findings: tuple[Finding, ...]
+    fleet_path: str = ""
+    heads: Heads = field(default_factory=dict)
+    """Fields of the units' files that differ from the base, or from what was applied last."""
 
 
 def compare(query: Query) -> Iterator[Compared]:
@@ -125,6 +136,8 @@ def _cluster(query: Query, target: Target) -> Compared:
             live=done.live,
             fleet_id=parts.identity.fleet_id,
             findings=tuple(sorted(findings)),
+            fleet_path=target.fleet_path,
+            heads=_heads_since_applied(query, session, parts, desired, done),
         )
 
 
@@ -165,12 +178,44 @@ def _revisions(query: Query, target: Target) -> Compared:
         live=live,
         fleet_id=after.fleet_id,
         findings=after.findings,
+        fleet_path=target.fleet_path,
+        heads=_heads_since_base(query, before, after, changes),
     )
+
+
+def _heads_since_base(query: Query, before: Offline, after: Offline, changes: ChangeSet) -> Heads:
+    with _repo(query.path, query.base or "HEAD") as old, _repo(query.path, query.head) as new:
+        was = RepoState(old, before.desired.revision, before.desired)
+        now = RepoState(new, _at(new, query.head), after.desired)
+        return field_lines(was, now, after.desired, changes, after.plan)
+
+
+def _heads_since_applied(
+    query: Query, session: Session, parts: Parts, desired: Desired, done: Pass
+) -> Heads:
+    """Against the revision that the Fleet's mirror names; nothing where there is none."""
+    identity = parts.identity
+    ref = ObjectRef(names.GROUP, "Fleet", identity.namespace, desired.fleet.name, names.VERSION)
+    try:
+        status = parts.cluster.get(ref).get("status") or {}
+        applied = str(status.get("lastAppliedRevision", "")).rpartition(":")[2]
+        if done.changes is None or done.plan is None or not applied:
+            return {}
+        with _repo(query.path, applied) as old:
+            was = RepoState(old, old.resolve(applied))
+            now = RepoState(session.repo, desired.revision, desired)
+            return field_lines(was, now, desired, done.changes, done.plan)
+    except StokerError:
+        return {}
+
+
+def _at(repo: ClosableRepo, revision: str) -> SourceRevision:
+    return repo.resolve(revision) if revision else repo.fetch()
 
 
 def _offline(path: Path, revision: str, target: Target, snapshot: Snapshot, now_ms: int) -> Offline:
     with _repo(path, revision) as repo:
-        at = repo.resolve(revision) if revision else repo.fetch()
+        at = _at(repo, revision)
         return offline(repo, at, target.fleet_path, snapshot=snapshot, now_ms=now_ms)
 
 

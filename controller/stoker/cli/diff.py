@@ -1,4 +1,7 @@
-"""`stoker diff`: which fields would change. Exit 0 none, 1 some, 2 wrong use, 3 undecided."""
+"""`stoker diff`: which fields would change. Exit 0 none, 1 some, 2 wrong use, 3 undecided.
+
+With --fail-on the exit code is 1 only when a class named there occurs.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import typer
 from stoker.cli.exits import Exit, print_findings
 from stoker.cli.options import (
     AllFleets,
+    AllNamespaces,
     As,
     Context,
     FleetId,
@@ -23,6 +27,7 @@ from stoker.cli.options import (
     Output,
     RequestTimeout,
     Root,
+    Selected,
     StateNamespace,
 )
 from stoker.cli.style import Style, narrate
@@ -36,6 +41,8 @@ def diff(
     fleet: FleetPath = "",
     all_fleets: AllFleets = False,
     namespace: Namespace = "",
+    all_namespaces: AllNamespaces = False,
+    selector: Selected = "",
     base: Annotated[
         str, typer.Option("--base", help="Compare with this revision instead of the cluster.")
     ] = "",
@@ -58,39 +65,64 @@ def diff(
     exit_zero: Annotated[
         bool, typer.Option("--exit-zero", help="Exit 0 on differences too; errors stay errors.")
     ] = False,
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            "--fail-on",
+            help="Exit 1 only for these, by commas: restart, delete, recreate, scale, placement.",
+        ),
+    ] = "",
     no_color: NoColor = False,
 ) -> int:
     """Show what would be created, changed, replaced and deleted. Writes nothing."""
     from stoker.cli.compare import Query, compare
-    from stoker.cli.print_diff import diff_json, diff_names, diff_text, diff_unified, within
+    from stoker.cli.diff_forms import diff_json, diff_names, diff_unified, secrets_of
+    from stoker.cli.narrow import selected, within
+    from stoker.cli.print_diff import diff_text
+    from stoker.cli.print_markdown import diff_markdown
     from stoker.cli.session import Target, usage
     from stoker.diff import summarise
+    from stoker.diff.classes import ChangeClass, classes_of
+    from stoker.objects.selectors import parse_selector
 
-    if output not in {"text", "unified", "names", "json"}:
-        raise usage(f"no output {output!r}", "text, unified, names or json")
+    if output not in {"text", "unified", "names", "markdown", "json"}:
+        raise usage(f"no output {output!r}", "text, unified, names, markdown or json")
+    named = {word.strip() for word in fail_on.split(",") if word.strip()}
+    if unknown := sorted(named - set(ChangeClass)):
+        raise usage(f"no class {', '.join(unknown)}", ", ".join(ChangeClass))
+    try:
+        chosen = parse_selector(selector)
+    except ValueError as error:
+        raise usage(str(error)) from error
     target = Target(kubeconfig, context, fleet, fleet_id, state_namespace, request_timeout, as_user)
     style = Style(no_color=no_color)
-    differs, wrong = False, False
+    differs, wrong, failing = False, False, False
     documents = []
     for found in compare(Query(path, target, base, head, snapshot, all_fleets, verify=True)):
         narrate(found.header)
         print_findings(found.findings)
         assert found.changes is not None
-        changes = within(found.changes, namespace)
+        changes = within(found.changes, "" if all_namespaces else namespace)
+        changes = selected(changes, chosen, found.live) if selector else changes
+        failing |= bool(named & classes_of(changes, found.plan))
         last = summarise(changes, found.plan, found.live, found.fleet_id)
         differs |= last.differs
         wrong |= last.error > 0
         wrong |= any(finding.severity == "error" for finding in found.findings)
         match output:
             case "text":
-                sys.stdout.write(diff_text(changes, found.desired, style))
+                sys.stdout.write(diff_text(changes, found.desired, style, found.heads))
                 sys.stdout.write(f"{last}\n")
             case "unified":
-                sys.stdout.write(diff_unified(changes))
+                sys.stdout.write(diff_unified(changes, secrets_of(found.changes)))
                 narrate(str(last))
             case "names":
                 sys.stdout.write(diff_names(changes))
                 narrate(str(last))
+            case "markdown":
+                text = diff_text(changes, found.desired, Style(no_color=True), found.heads)
+                parts = (found.desired, found.plan, last, text, found.header)
+                sys.stdout.write(diff_markdown(changes, *parts))
             case _:
                 documents.append(diff_json(changes, found.desired, asdict(last)))
     if output == "json":
@@ -98,4 +130,5 @@ def diff(
         sys.stdout.write(json.dumps(data, indent=2, sort_keys=True, default=str) + "\n")
     if wrong:
         return Exit.USAGE
-    return Exit.DIFFERENCES if differs and not exit_zero else Exit.OK
+    reached = failing if named else differs
+    return Exit.DIFFERENCES if reached and not exit_zero else Exit.OK

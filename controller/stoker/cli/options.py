@@ -9,6 +9,7 @@ import typer
 
 __all__ = [
     "AllFleets",
+    "AllNamespaces",
     "As",
     "Context",
     "FleetId",
@@ -21,6 +22,7 @@ __all__ = [
     "RepoUrl",
     "RequestTimeout",
     "Root",
+    "Selected",
     "StateNamespace",
 ]
 
@@ -53,6 +55,16 @@ Context = Annotated[
 ]
 As = Annotated[str, typer.Option("--as", help="User to act as, as kubectl's --as.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Only units of this namespace.")]
+AllNamespaces = Annotated[
+    bool,
+    typer.Option(
+        "--all-namespaces", "-A", help="Units of every namespace, whatever -n says; the default."
+    ),
+]
+Selected = Annotated[
+    str,
+    typer.Option("--selector", "-l", help="Only objects with these labels, as kubectl's -l."),
+]
 StateNamespace = Annotated[
     str, typer.Option("--state-namespace", help="Namespace that holds inventory and lease.")
 ]
@@ -64,6 +76,9 @@ RequestTimeout = Annotated[
     float, typer.Option("--request-timeout", help="Seconds that one API request may take.")
 ]
 Output = Annotated[
-    str, typer.Option("--output", "-o", help="text, unified, names or json (stoker schema Diff).")
+    str,
+    typer.Option(
+        "--output", "-o", help="text, unified, names, markdown or json (stoker schema Diff)."
+    ),
 ]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours (NO_COLOR does the same).")]

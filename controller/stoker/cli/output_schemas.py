@@ -1,6 +1,6 @@
 """The published JSON Schemas of machine outputs: `-o json` of diff, plan and inventory.
 
-Written by hand beside print_diff, print_plan and holdings; a test holds what they
+Written by hand beside diff_forms, print_plan and holdings; a test holds what they
 print against these. Within v1alpha1 fields are added, never renamed or removed, so objects
 take further properties.
 """
@@ -192,6 +192,8 @@ def _summary() -> Schema:
         "gpusAfter": "GPUs of all services afterwards.",
         "gpusPeak": "GPUs while new and leaving replicas both stand.",
         "coldStarts": "Replicas that start on a node without their weights.",
+        "coldStartMs": "Likely milliseconds of all cold starts, one after another.",
+        "podsRestarted": "Pods that run now and are made anew, in place or elsewhere.",
     }
     return _object("The last line.", {name: _count(text) for name, text in counts.items()})
 

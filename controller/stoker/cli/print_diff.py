@@ -1,4 +1,4 @@
-"""A ChangeSet as people and programs read it: text, unified, names and JSON; pure.
+"""A ChangeSet as people read it; pure. Programs read diff_forms.
 
 Order follows apply: units by name, within a unit objects in apply order. A replace pairs
 old and new placement, prints the difference of identical pairs once, and is no delete.
@@ -8,19 +8,19 @@ Everything printed went through objects.masks, in the diff stage or here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from stoker.cli.field_lines import FieldLine
+from stoker.cli.narrow import body_of, replaced_name
 from stoker.cli.style import Style
-from stoker.errors import Finding
 from stoker.model.change import Action, Change, ChangeSet, FieldChange, Impact, UnitChanges
 from stoker.model.fleet import Desired
-from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.refs import UnitRef
 from stoker.objects import names
-from stoker.objects.masks import masked
 
-__all__ = ["diff_json", "diff_names", "diff_text", "diff_unified", "within"]
+__all__ = ["diff_text"]
 
 _MARKS = {
     Action.CREATE: ("+ create ", "green"),
@@ -32,35 +32,57 @@ _MARKS = {
     Action.ERROR: ("! error  ", "red"),
 }
 _REPLACE = ("± replace", "yellow")
+_IMPACTS = {
+    Impact.NONE: "in place",
+    Impact.SCALE: "scale",
+    Impact.PLACEMENT: "placement, restarts pods",
+    Impact.RESTART: "restarts pods",
+    Impact.RECREATE: "recreate needed",
+}
+_KEYS = re.compile(r"\[((?:[A-Za-z]+=[^\],=]*)(?:,[A-Za-z]+=[^\],=]*)*)\]")
+"""An item of a keyed list: `[name=engine]`, `[containerPort=8000,protocol=TCP]`."""
 NAME_WIDTH = 62
 FIELD_WIDTH = 44
 MAX_VALUE = 60
 
 
-def within(changes: ChangeSet, namespace: str) -> ChangeSet:
-    """Only the units of one namespace; all of them when it is empty."""
-    if not namespace:
-        return changes
-    return replace(changes, units=tuple(u for u in changes.units if u.unit.namespace == namespace))
-
-
 # ---------------------------------------------------------------------------- text
-def diff_text(changes: ChangeSet, desired: Desired, style: Style) -> str:
-    """Everything but the header and the last line; empty when nothing differs."""
+def diff_text(
+    changes: ChangeSet,
+    desired: Desired,
+    style: Style,
+    heads: Mapping[UnitRef, tuple[FieldLine, ...]] | None = None,
+) -> str:
+    """Everything but the header and the last line; empty when nothing differs.
+
+    `heads` are the fields of the units' files that have changed, for the top of each block.
+    """
     hold = changes.prune_hold
-    blocks = [block for unit in changes.units if (block := _unit_block(unit, desired, hold, style))]
+    lines = heads or {}
+    blocks = [
+        block
+        for unit in changes.units
+        if (block := _unit_block(unit, desired, hold, style, lines.get(unit.unit, ())))
+    ]
     others = _left_to_others(changes, style)
     if hold:
         blocks.append(f"Nothing is deleted: {hold}\n")
     return "\n".join([*blocks, *([others] if others else [])])
 
 
-def _unit_block(unit: UnitChanges, desired: Desired, hold: str, style: Style) -> str:
+def _unit_block(
+    unit: UnitChanges,
+    desired: Desired,
+    hold: str,
+    style: Style,
+    heads: tuple[FieldLine, ...],
+) -> str:
     shown = [c for c in unit.changes if c.action is not Action.UNCHANGED]
-    leaving = [r for r in unit.retirements if not any(_replaced(c) == r.name for c in shown)]
+    leaving = [r for r in unit.retirements if not any(replaced_name(c) == r.name for c in shown)]
     if not shown and not leaving and not unit.findings:
         return ""
     lines = [_unit_head(unit.unit, desired, style)]
+    lines.extend(_head_lines(heads))
     lines.extend(f"! {finding}" for finding in unit.findings)
     replaced = [c for c in shown if c.replaces is not None and c.action is Action.CREATE]
     lines.extend(_replaces(replaced, style))
@@ -79,16 +101,26 @@ def _unit_head(ref: UnitRef, desired: Desired, style: Style) -> str:
     return f"{style.paint(title, 'bold')}{' ' * max(2, NAME_WIDTH + 10 - len(title))}{place}"
 
 
-def _replaced(change: Change) -> str:
-    return change.replaces.name if change.replaces is not None else ""
+def _head_lines(heads: tuple[FieldLine, ...]) -> Iterator[str]:
+    """`   9  spec.model.revision   a09a354… -> bb46c15…   restarts pods`."""
+    rows = [
+        (str(f.line or ""), f.path, f"{_value(_brief(f.before))} -> {_value(_brief(f.after))}")
+        for f in heads
+    ]
+    width = max((len(path) for _, path, _ in rows), default=0)
+    values = min(NAME_WIDTH, max((len(value) for _, _, value in rows), default=0))
+    for (line, path, value), head in zip(rows, heads, strict=True):
+        yield f"{line:>4}  {path:{width}}  {value:{values}}   {head.effect}".rstrip()
 
 
-def _body(change: Change) -> dict[str, Any]:
-    return change.payload or (change.manifest.body if change.manifest else {})
+def _brief(value: Any) -> Any:
+    """A commit or digest by its first seven digits."""
+    whole = isinstance(value, str) and re.fullmatch(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", value)
+    return f"{value[:7]}…" if whole else value
 
 
 def _node_of(change: Change) -> str:
-    annotations: dict[str, Any] = (_body(change).get("metadata") or {}).get("annotations") or {}
+    annotations: dict[str, Any] = (body_of(change).get("metadata") or {}).get("annotations") or {}
     return str(annotations.get(names.NODE, ""))
 
 
@@ -99,7 +131,8 @@ def _replaces(changes: list[Change], style: Style) -> Iterator[str]:
         for change in pairs:
             yield (
                 f"{style.paint(mark, colour)} {change.ref.kind} {change.ref.name}"
-                f"  {_node_of(change)}   for {_replaced(change)}"
+                f"  {_node_of(change)}   for {replaced_name(change)}"
+                f"{f' on {change.replaces_node}' if change.replaces_node else ''}"
             )
         if len(pairs) > 1 and fields:
             count = f"{len(fields)} fields" if len(fields) > 1 else "field"
@@ -150,7 +183,7 @@ def _change_head(change: Change, style: Style) -> str:
     head = f"{style.paint(mark, colour)} {name}"
     if change.action is Action.CHANGE:
         pad = " " * max(2, NAME_WIDTH - len(name))
-        head += pad + ("in place" if change.impact is Impact.NONE else str(change.impact))
+        head += pad + _IMPACTS[change.impact]
     return head
 
 
@@ -167,11 +200,15 @@ def _field_lines(fields: Iterable[FieldChange]) -> Iterator[str]:
 
 
 def _short(path: str) -> str:
-    """`.template.containers[engine].args[3]`: pod templates and keys by name need no more."""
+    """`.template.containers[engine].ports[8000/TCP]`: an item by the values of its keys."""
     for inside in ("spec.template.spec.", "spec.template.metadata."):
         if path.startswith(inside):
             path = f"template.{path.removeprefix(inside)}"
-    return "." + path.lstrip(".").replace("[name=", "[")
+    return "." + _KEYS.sub(_values, path.lstrip("."))
+
+
+def _values(keys: re.Match[str]) -> str:
+    return "[" + "/".join(pair.partition("=")[2] for pair in keys[1].split(",")) + "]"
 
 
 def _value(value: Any) -> str:
@@ -198,124 +235,3 @@ def _left_to_others(changes: ChangeSet, style: Style) -> str:
     if not lines:
         return ""
     return "\n".join([style.paint("Left to others (not drift)", "bold"), *lines]) + "\n"
-
-
-# --------------------------------------------------------------- unified and names
-def diff_unified(changes: ChangeSet) -> str:
-    """One `---`/`+++` block an object: new ones whole, changed ones field by field."""
-    lines: list[str] = []
-    for change in _written(changes):
-        old = change.replaces or change.ref
-        created = change.action is Action.CREATE and change.replaces is None
-        before = "/dev/null" if created else f"live/{_path(old)}"
-        after = "/dev/null" if change.action is Action.DELETE else f"git/{_path(change.ref)}"
-        lines += [f"--- {before}", f"+++ {after}"]
-        lines += _whole(change) if created else _hunks(change.fields)
-    return "\n".join(lines) + ("\n" if lines else "")
-
-
-def _path(ref: ObjectRef) -> str:
-    return ref.key.lstrip("/")
-
-
-def _written(changes: ChangeSet) -> Iterator[Change]:
-    written = {Action.CREATE, Action.CHANGE, Action.RECREATE, Action.DELETE}
-    return (c for unit in changes.units for c in unit.changes if c.action in written)
-
-
-def _whole(change: Change) -> list[str]:
-    import yaml
-
-    body = masked(change.ref.kind, (), _body(change))
-    text = yaml.dump(body, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
-    return [f"+{line}" for line in text.splitlines()]
-
-
-def _hunks(fields: Iterable[FieldChange]) -> list[str]:
-    lines = []
-    for field in fields:
-        lines.append(f"@@ {field.path} @@")
-        if field.before is not None:
-            lines.append(f"-{json.dumps(field.before, sort_keys=True, default=str)}")
-        if field.after is not None:
-            lines.append(f"+{json.dumps(field.after, sort_keys=True, default=str)}")
-    return lines
-
-
-def diff_names(changes: ChangeSet) -> str:
-    """`ACTION KIND/NAMESPACE/NAME` a line, for scripts; nothing for what stays."""
-    lines = []
-    for unit in changes.units:
-        for change in unit.changes:
-            if change.action is not Action.UNCHANGED:
-                action = "replace" if change.replaces is not None else str(change.action)
-                place = f"{change.ref.namespace}/" if change.ref.namespace else ""
-                lines.append(f"{action} {change.ref.kind}/{place}{change.ref.name}")
-        lines += [f"retire Deployment/{unit.unit.namespace}/{r.name}" for r in unit.retirements]
-    return "".join(f"{line}\n" for line in lines)
-
-
-# ---------------------------------------------------------------------------- JSON
-def diff_json(changes: ChangeSet, desired: Desired, last: dict[str, Any]) -> dict[str, Any]:
-    """The versioned JSON form: `stoker schema Diff` describes it."""
-    units = []
-    for unit in changes.units:
-        objects = [
-            _object(change)
-            for change in unit.changes
-            if change.action is not Action.UNCHANGED or change.left_to_others or change.code
-        ]
-        retiring = [
-            {"name": r.name, "stage": str(r.stage), "reason": r.reason} for r in unit.retirements
-        ]
-        findings = [_finding(f) for f in unit.findings]
-        if objects or retiring or findings:
-            units.append(
-                {
-                    "unit": str(unit.unit),
-                    "objects": objects,
-                    "retiring": retiring,
-                    "findings": findings,
-                }
-            )
-    return {
-        "apiVersion": f"{names.GROUP}/{names.VERSION}",
-        "kind": "Diff",
-        "fleet": desired.fleet.name,
-        "revision": str(desired.revision),
-        "units": units,
-        "pruneHold": changes.prune_hold,
-        "summary": {_camel(name): count for name, count in last.items()},
-    }
-
-
-def _object(change: Change) -> dict[str, Any]:
-    return {
-        "action": "replace" if change.replaces is not None else str(change.action),
-        "kind": change.ref.kind,
-        "apiVersion": change.ref.api_version,
-        "namespace": change.ref.namespace,
-        "name": change.ref.name,
-        "impact": str(change.impact),
-        **({"code": change.code} if change.code else {}),
-        **({"note": change.note} if change.note else {}),
-        **({"replaces": _replaced(change)} if change.replaces is not None else {}),
-        "fields": [{"path": f.path, "before": f.before, "after": f.after} for f in change.fields],
-        "leftToOthers": [{"path": path, "owner": owner} for path, owner in change.left_to_others],
-        "heldBack": list(change.held_back),
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "code": finding.code,
-        "message": finding.message,
-        "path": finding.location.path,
-        "line": finding.location.line,
-        "column": finding.location.column,
-    }
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)

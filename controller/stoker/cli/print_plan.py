@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.cli.style import Style
@@ -13,7 +13,17 @@ from stoker.model.snapshot import Snapshot
 from stoker.objects import names
 from stoker.sim.foresee import Forecast, ServiceForecast, Step
 
-__all__ = ["duration", "only_namespace", "plan_json", "plan_text"]
+__all__ = [
+    "Cost",
+    "cost_of",
+    "duration",
+    "moving",
+    "only_namespace",
+    "plan_json",
+    "plan_rows",
+    "plan_steps",
+    "plan_text",
+]
 
 _HEADS = (
     "SERVICE", "REPLICAS", "MODEL REVISION", "RESTARTS", "COLD STARTS", "LOWEST READY",
@@ -51,22 +61,81 @@ def plan_text(
     style: Style,
 ) -> str:
     """The table of services that change, then their steps and holds."""
-    rows, blocks, unchanged = [], [], 0
-    for decision in plan.decisions:
-        found = likely.of(decision.ref)
-        if not _moves(decision, found):
-            unchanged += 1
-            continue
-        rows.append(_row(desired, before, decision, found, slow.of(decision.ref)))
-        blocks.append(_steps(desired, decision, found, slow.of(decision.ref), style))
+    rows = plan_rows(desired, before, plan, likely, slow)
+    moved = [decision for decision in plan.decisions if moving(decision, likely)]
+    blocks = [plan_steps(desired, decision, likely, slow, style) for decision in moved]
+    unchanged = len(plan.decisions) - len(moved)
     lines = _table(rows, style) if rows else []
     if unchanged:
         lines.append(f"{unchanged} service{'s' if unchanged > 1 else ''} unchanged")
     return "\n".join([*lines, "", *blocks]).rstrip() + "\n"
 
 
-def _moves(decision: ServiceDecision, found: ServiceForecast) -> bool:
-    return bool(found.steps or decision.retirements or decision.holds)
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a whole plan takes, all steps of all services. `lowest` is None where none serves.
+
+    `cold_ms` is the likely time of the cold starts one after another.
+    """
+
+    gpus_peak: int
+    restarts: int
+    cold_starts: int
+    cold_ms: int
+    lowest: tuple[int, str] | None = None
+
+    def __str__(self) -> str:
+        """One line, as the last lines of `stoker plan` have it."""
+        parts = [
+            f"GPUs at most {self.gpus_peak}",
+            f"pods restarted {self.restarts}",
+            f"cold starts {self.cold_starts} ({duration(self.cold_ms)})",
+        ]
+        if self.lowest is not None:
+            parts.append(f"lowest Ready {self.lowest[0]} ({self.lowest[1]})")
+        return f"Cost: {', '.join(parts)}"
+
+
+def cost_of(before: Snapshot, plan: Plan, likely: Forecast) -> Cost:
+    """Add up a forecast; the lowest Ready is that of the service that comes closest to none."""
+    moved = [(d, likely.of(d.ref)) for d in plan.decisions if moving(d, likely)]
+    steps = [step for _, found in moved for step in found.steps]
+    cold = [step.placement for step in steps if _is_cold(step.placement)]
+    lowest = [
+        (found.lowest_ready, decision.ref.short)
+        for decision, found in moved
+        if any(p.replicas for p in before.service(decision.ref).placements)
+    ]
+    return Cost(
+        gpus_peak=likely.gpus_peak,
+        restarts=sum(1 for step in steps if step.replaced),
+        cold_starts=len(cold),
+        cold_ms=sum(p.readiness.p50_ms * p.count for p in cold if p.readiness is not None),
+        lowest=min(lowest, default=None),
+    )
+
+
+def moving(decision: ServiceDecision, likely: Forecast) -> bool:
+    """Whether anything of the service starts, leaves or is held."""
+    return bool(likely.of(decision.ref).steps or decision.retirements or decision.holds)
+
+
+def plan_rows(
+    desired: Desired, before: Snapshot, plan: Plan, likely: Forecast, slow: Forecast
+) -> list[tuple[str, ...]]:
+    """The table's cells, a row for each service that moves."""
+    return [
+        _row(desired, before, decision, likely.of(decision.ref), slow.of(decision.ref))
+        for decision in plan.decisions
+        if moving(decision, likely)
+    ]
+
+
+def plan_steps(
+    desired: Desired, decision: ServiceDecision, likely: Forecast, slow: Forecast, style: Style
+) -> str:
+    """One service step by step, and what is held."""
+    return _steps(desired, decision, likely.of(decision.ref), slow.of(decision.ref), style)
 
 
 def _table(rows: list[tuple[str, ...]], style: Style) -> list[str]:

@@ -11,6 +11,7 @@ import typer
 
 from stoker.cli.exits import Exit
 from stoker.cli.options import (
+    AllNamespaces,
     As,
     Context,
     FleetId,
@@ -32,6 +33,11 @@ def status(
     path: Root = Path(),
     fleet: FleetPath = "",
     namespace: Namespace = "",
+    all_namespaces: AllNamespaces = False,
+    selector: Annotated[
+        str,
+        typer.Option("--selector", "-l", help="Only units with an object of these labels."),
+    ] = "",
     git: Annotated[
         bool, typer.Option("--git", help="Read the status branch of this clone, ask no cluster.")
     ] = False,
@@ -54,13 +60,18 @@ def status(
     from stoker.cli.connect import context_name
     from stoker.cli.session import Target, usage
     from stoker.cli.status_view import find_view, is_ready, only_namespace
+    from stoker.objects.selectors import parse_selector
     from stoker.report import render_status
 
     if output not in {"text", "json"}:
         raise usage(f"no output {output!r}", "text or json")
     target = Target(kubeconfig, context, fleet, fleet_id, state_namespace, request_timeout, as_user)
-    view = find_view(path, target, git_only=git, show_all=show_all)
-    shown = only_namespace(view, namespace)
+    try:
+        chosen = parse_selector(selector) if selector else None
+    except ValueError as error:
+        raise usage(str(error)) from error
+    view = find_view(path, target, git_only=git, show_all=show_all, selector=chosen)
+    shown = only_namespace(view, "" if all_namespaces else namespace)
     if view.origin == "cluster":
         uid = str(view.documents.get("status.yaml", {}).get("clusterUID", ""))
         narrate(f"context {context_name(kubeconfig, context)}, cluster {uid[:8]}…")

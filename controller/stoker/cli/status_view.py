@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from stoker.git import open_local
 from stoker.kube.errors import NotFound
 from stoker.model.fleet import Desired
 from stoker.model.ports import Cluster
-from stoker.model.refs import ObjectRef
+from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.times import to_milliseconds
+from stoker.objects.selectors import Selector
 from stoker.reconcile import Reach, State, reconcile, reported
 from stoker.report import StatusView, previous_from_files, view_documents
 
@@ -26,8 +27,19 @@ __all__ = ["find_view", "is_ready", "only_namespace"]
 _STATUS = "status.yaml"
 
 
-def find_view(path: Path, target: Target, *, git_only: bool, show_all: bool) -> StatusView:
-    """The newest that can be had; raises Stalled when neither cluster nor branch answers."""
+def find_view(
+    path: Path,
+    target: Target,
+    *,
+    git_only: bool,
+    show_all: bool,
+    selector: Selector | None = None,
+) -> StatusView:
+    """The newest that can be had; raises Stalled when neither cluster nor branch answers.
+
+    With a selector only units that render an object with such labels, for which the cluster
+    must be there: the branch knows no labels.
+    """
     with Session(local_repo(path), target) as session:
         at = session.repo.fetch()
         fleet_path = only_fleet(session.repo, at, target.fleet_path)
@@ -37,9 +49,15 @@ def find_view(path: Path, target: Target, *, git_only: bool, show_all: bool) -> 
         why = ""
         if not git_only:
             try:
-                return _from_cluster(session, desired, files, show_all=show_all)
+                return _from_cluster(session, desired, files, show_all, selector)
             except StokerError as error:
                 why = error.message
+    if selector is not None:
+        raise Stalled(
+            f"labels can only be asked of the cluster{': ' + why if why else ''}",
+            code="no-status",
+            hint="leave out -l, or --git",
+        )
     if not files:
         raise Stalled(
             f"no status to show: {why + '; and ' if why else ''}"
@@ -53,7 +71,11 @@ def find_view(path: Path, target: Target, *, git_only: bool, show_all: bool) -> 
 
 
 def _from_cluster(
-    session: Session, desired: Desired, files: dict[str, bytes], *, show_all: bool
+    session: Session,
+    desired: Desired,
+    files: dict[str, bytes],
+    show_all: bool,  # noqa: FBT001 - handed through
+    selector: Selector | None,
 ) -> StatusView:
     parts = session.parts(desired)
     state = State(desired=desired, previous=previous_from_files(files))
@@ -68,7 +90,17 @@ def _from_cluster(
         seen_ms = previous_from_files(files).observed_at_ms
     if seen_ms is None:
         documents[_STATUS] = _without_controller(documents[_STATUS])
-    return StatusView(documents, done.now_ms, origin="cluster", seen_ms=seen_ms, show_all=show_all)
+    view = StatusView(documents, done.now_ms, origin="cluster", seen_ms=seen_ms, show_all=show_all)
+    if selector is None:
+        return view
+    chosen = {
+        found.unit
+        for found in done.sets
+        if any(
+            selector.matches((m.body.get("metadata") or {}).get("labels")) for m in found.manifests
+        )
+    }
+    return _only(view, chosen.__contains__)
 
 
 def _without_controller(status: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,17 +150,28 @@ def only_namespace(view: StatusView, namespace: str) -> StatusView:
     """Only the units of one namespace, and the fleet's own trouble; all when it is empty."""
     if not namespace:
         return view
+    return _only(view, lambda unit: unit.namespace == namespace)
+
+
+def _only(view: StatusView, chosen: Callable[[UnitRef], bool]) -> StatusView:
+    """The fleet's own trouble, and of the units the chosen ones."""
     kept, dropped = {}, []
     for path, data in view.documents.items():
-        if path == _STATUS or path.partition(".")[2].startswith(f"{namespace}."):
+        if path == _STATUS or chosen(_unit_of(data)):
             kept[path] = data
         else:
             dropped += [dict(error) for error in data.get("errors") or ()]
     status = dict(kept.get(_STATUS, {}))
-    attention = [e for e in status.get("attention") or () if e["unit"].split("/")[1] == namespace]
+    attention = [entry for entry in status.get("attention") or () if chosen(_unit_of(entry))]
     errors = [error for error in status.get("errors") or () if dict(error) not in dropped]
     kept[_STATUS] = {**status, "attention": attention, "errors": errors}
     return replace(view, documents=kept)
+
+
+def _unit_of(data: Mapping[str, Any]) -> UnitRef:
+    kind, _, place = str(data.get("unit", "")).partition("/")
+    namespace, _, name = place.partition("/")
+    return UnitRef(kind, namespace, name)
 
 
 def is_ready(view: StatusView) -> bool:

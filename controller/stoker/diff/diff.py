@@ -21,7 +21,7 @@ from stoker.diff.verdict import audited, judge, payload_of
 from stoker.errors import Finding, StokerError
 from stoker.kube.errors import Forbidden
 from stoker.model.change import Action, Change, ChangeSet, UnitChanges
-from stoker.model.fleet import Desired
+from stoker.model.fleet import Desired, FleetMode
 from stoker.model.live import LiveObject, LiveView
 from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.plan import Plan
@@ -31,6 +31,7 @@ from stoker.model.snapshot import Snapshot
 from stoker.objects import names
 from stoker.objects.compare import compare, field_changes
 from stoker.objects.conflicts import adoption_required
+from stoker.objects.ignored import ignored_pointers
 from stoker.objects.inventory import Inventory
 from stoker.objects.kinds import apply_order
 from stoker.objects.owned import schema_of
@@ -61,7 +62,8 @@ def diff(
     says which Synced objects the API server is asked about all the same; None: no one.
     """
     ground = ground_of(desired, sets, live, inventory, cluster, fleet_id, verify=verify)
-    dry_run = DryRun(cluster, ground.manager, memo)
+    sends = desired.fleet.mode is FleetMode.CORRECT
+    dry_run = DryRun(cluster, ground.manager, memo, sends)
     left = prune(ground)
     leaving = drained(left.changes, ground, snapshot)
     units: dict[UnitRef, UnitChanges] = {}
@@ -81,6 +83,11 @@ def diff(
             units[unit] = UnitChanges(unit=unit, changes=changes, retirements=going)
     if len(ground.sets) >= len(desired.units):
         memo.only(ground.claims)
+    if secrets := memo.learn(sets, {*(unit.ref for unit in desired.units), *desired.broken}):
+        units = {
+            ref: replace(unit, changes=tuple(secrets.hide_in(c) for c in unit.changes))
+            for ref, unit in units.items()
+        }
     return ChangeSet(
         units=tuple(units[unit] for unit in sorted(units)),
         prune_hold=left.hold,
@@ -119,11 +126,12 @@ def _change(
         return replace(refusal_of(manifest.ref, error), manifest=manifest)
     match here.action:
         case Action.CREATE:
-            change = _create(manifest, here.note, ground, replaces)
+            note = here.note or (_brought_first(manifest.ref, ground) if here.early else "")
+            change = _create(manifest, note, ground, replaces)
             if not ground.verify:
                 return change
             if here.early:  # the server answers after 50 ms of waiting, and knows no more
-                return replace(change, note=UNVERIFIED)
+                return replace(change, note=f"{change.note}; {UNVERIFIED}")
             return verified(change, None, dry_run, force=False)
         case Action.CHANGE if here.live is not None:
             scaler = ground.live.scaler(manifest.ref)
@@ -131,6 +139,7 @@ def _change(
             adoption = Adoption.NOW if here.adopts else Adoption.NO
             if not here.adopts and ground.is_listed_adopted(here.live):
                 adoption = Adoption.BEFORE
+            ignored = ignored_pointers(ground.desired.fleet.ignore, manifest)
             change = judge(
                 manifest,
                 here.live,
@@ -139,6 +148,7 @@ def _change(
                 dry_run,
                 verify=ground.verify,
                 adoption=adoption,
+                ignored=ignored,
             )
             if (
                 audit is None
@@ -146,7 +156,9 @@ def _change(
                 or not audit.takes(change.ref)
             ):
                 return change
-            return audited(change, manifest, here.live, owner, scaler, dry_run, audit)
+            return audited(
+                change, manifest, here.live, owner, scaler, dry_run, audit, ignored=ignored
+            )
         case Action.ERROR if here.live is not None:
             return _foreign(manifest, here.live, ground, dry_run.memo)
         case _:
@@ -159,6 +171,13 @@ def _change(
                 code=here.code,
                 note=here.note,
             )
+
+
+def _brought_first(ref: ObjectRef, ground: Ground) -> str:
+    """What is not there yet and comes with this fleet, before the object itself."""
+    if ref.namespace and not ground.live.namespace_phase(ref.namespace):
+        return f"namespace {ref.namespace} does not exist yet and comes first"
+    return f"the cluster does not serve {ref.kind} yet; its definition comes first"
 
 
 def _foreign(manifest: Manifest, live: LiveObject, ground: Ground, memo: DiffMemo) -> Change:
@@ -197,7 +216,13 @@ def _create(manifest: Manifest, note: str, ground: Ground, replaces: ObjectRef |
         return replace(change, replaces=replaces)
     found = compare(payload, before.body, schema_of(payload))
     shown = tuple(d for d in found.differences if not _of_the_place(d.elements))
-    return replace(change, replaces=replaces, fields=field_changes(manifest.ref.kind, shown))
+    marks = (before.body.get("metadata") or {}).get("annotations") or {}
+    return replace(
+        change,
+        replaces=replaces,
+        replaces_node=str(marks.get(names.NODE, "")),
+        fields=field_changes(manifest.ref.kind, shown),
+    )
 
 
 def _of_the_place(elements: tuple[str, ...]) -> bool:

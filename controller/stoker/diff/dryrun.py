@@ -26,7 +26,10 @@ from stoker.objects.ssa_merge import same_value
 
 __all__ = ["UNVERIFIED", "DryRun", "Settled", "refusal_of", "verified"]
 
-UNVERIFIED = "not verified: its namespace or kind comes first"
+MAX_ASKED = 200
+"""Characters kept of a name to ask by, so that the longer one is still valid."""
+
+UNVERIFIED = "not verified by a dry run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class DryRun:
     cluster: Cluster
     manager: str
     memo: DiffMemo = field(default_factory=DiffMemo)
+    sends: bool = True
+    """Whether what differs is written after this: in mode Observe nothing ever was."""
 
     def settle(
         self,
@@ -54,28 +59,74 @@ class DryRun:
         force: bool = False,
         again: bool = False,
     ) -> Settled:
-        """Whether applying the payload to the live object would change it.
+        """Whether applying the payload to the live object would change anything of ours.
 
+        What a webhook writes elsewhere in the object, or writes differently each time, is
+        not ours: where a second answer differs from the first, nobody can reach a state.
         `again` asks even where the answer is remembered.
         """
         try:
             key = self._key(payload, live)
             if self.memo.settled.get(key) and not again:
                 return Settled(unchanged=True)
-            answer = self.cluster.apply(
-                _with_uid(payload, live.uid), manager=self.manager, dry_run=True, force=force
-            )
+            answer = self._ask(payload, live, force=force)
+            found = self._changed(answer, live.body)
+            if found and our_fields(answer, self.manager) == our_fields(live.body, self.manager):
+                found = self._lasting(found, answer, self._ask(payload, live, force=force))
         except Conflict as error:
             if error.is_field_conflict:
                 return Settled()
             return Settled(refusal=refusal_of(live.ref, error))
         except StokerError as error:
             return Settled(refusal=refusal_of(live.ref, error))
-        if _same_object(answer, live.body, self.manager):
+        if not found and our_fields(answer, self.manager) == our_fields(live.body, self.manager):
             self.memo.settle(key, unchanged=True)
             return Settled(unchanged=True)
-        found = compare(owned(answer, self.manager), live.body, schema_of(payload))
-        return Settled(differences=found.differences)
+        return Settled(differences=found)
+
+    def is_as_made(self, payload: dict[str, Any], live: LiveObject) -> bool:
+        """Whether creating the object now would give what stands.
+
+        For objects that refuse to be changed: additions of webhooks to their lists are then
+        told from what left Git. Asked under another name; a refusal says no.
+        """
+        metadata = payload.get("metadata") or {}
+        named = {**metadata, "name": f"{live.ref.name[:MAX_ASKED]}-asked"}
+        try:
+            answers = [
+                self.cluster.apply(
+                    {**payload, "metadata": named}, manager=self.manager, dry_run=True
+                )
+                for _ in range(2)
+            ]
+        except StokerError:
+            return False
+        ours = our_fields(live.body, self.manager)
+        if any(our_fields(answer, self.manager) != ours for answer in answers):
+            return False
+        if self._lasting(self._changed(answers[0], live.body), *answers):
+            return False
+        self.memo.settle(self._key(payload, live), unchanged=True)
+        return True
+
+    def _lasting(
+        self, found: tuple[Difference, ...], answer: dict[str, Any], again: dict[str, Any]
+    ) -> tuple[Difference, ...]:
+        """All differences; none of them where two answers differ in the same places."""
+        if {d.elements for d in found} <= {d.elements for d in self._changed(answer, again)}:
+            return ()
+        return found
+
+    def _ask(self, payload: dict[str, Any], live: LiveObject, *, force: bool) -> dict[str, Any]:
+        sent = _with_uid(payload, live.uid)
+        return self.cluster.apply(sent, manager=self.manager, dry_run=True, force=force)
+
+    def _changed(self, answer: dict[str, Any], other: dict[str, Any]) -> tuple[Difference, ...]:
+        """Fields of ours that another state of the object has differently."""
+        part = owned(answer, self.manager)
+        if same_value(part, owned(other, self.manager)):
+            return ()
+        return compare(part, other, schema_of(answer)).differences
 
     def create(self, payload: dict[str, Any], ref: ObjectRef) -> Change | None:
         """Why creating the object would be refused; None when it would work."""
@@ -107,19 +158,6 @@ def refusal_of(ref: ObjectRef, error: StokerError) -> Change:
 def _with_uid(payload: dict[str, Any], uid: str) -> dict[str, Any]:
     metadata = payload.get("metadata") or {}
     return {**payload, "metadata": {**metadata, "uid": uid}} if uid else payload
-
-
-def _same_object(answer: dict[str, Any], live: dict[str, Any], manager: str) -> bool:
-    """Equal but for what every write changes: version, generation and times of entries."""
-    same_fields = our_fields(answer, manager) == our_fields(live, manager)
-    return same_fields and same_value(_content(answer), _content(live))
-
-
-def _content(body: dict[str, Any]) -> dict[str, Any]:
-    metadata = body.get("metadata") or {}
-    passing = {"managedFields", "resourceVersion", "generation", "selfLink"}
-    kept = {key: item for key, item in metadata.items() if key not in passing}
-    return {**body, "metadata": kept}
 
 
 def verified(change: Change, live: LiveObject | None, dry_run: DryRun, *, force: bool) -> Change:

@@ -13,7 +13,7 @@ from typing import Any
 from stoker.model.live import LiveObject
 from stoker.model.manifest import Manifest
 from stoker.objects import names
-from stoker.objects.compare import compare, dotted
+from stoker.objects.compare import compare, dotted, live_has_more
 from stoker.objects.conflicts import rivals_of
 from stoker.objects.fieldset import FieldSet, fieldset_from_manifest
 from stoker.objects.fieldset_trees import Tree, members, tree_from_paths
@@ -107,10 +107,15 @@ def _with(
 def _differing(
     payload: dict[str, Any], live: LiveObject, here: FieldSet, schema: ListSchema
 ) -> set[tuple[str, ...]]:
-    """Fields of the template that are ours and that Git now gives another value."""
+    """Fields of the template that are ours and that Git now gives another value.
+
+    Whatever a webhook added to a list stays, and is nothing that waits: while the rev
+    stands, Git has not taken it away.
+    """
     template = {"spec": {"template": payload["spec"]["template"]}}
     found = compare(template, live.body, schema)
     written = set(members(found.written))
-    held = {path for path in written if path in here}
+    added = {d.elements for d in found.differences if live_has_more(d)}
+    held = {path for path in written if path in here and path not in added}
     held |= {d.elements for d in found.differences if d.elements[-1] == "f:(order)"}
     return held

@@ -7,12 +7,13 @@ as long as the process and belongs to the reconciler thread.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
-from stoker.model.change import Change
-from stoker.model.manifest import Manifest
-from stoker.model.refs import ObjectRef
+from stoker.model.change import Action, Change
+from stoker.model.manifest import Manifest, ManifestSet
+from stoker.model.refs import ObjectRef, UnitRef
+from stoker.objects.known_secrets import KnownSecrets, joined, known_secrets
 
 __all__ = ["DiffMemo"]
 
@@ -25,6 +26,10 @@ class DiffMemo:
     """Empty to begin with; see `forget` for when to begin again."""
 
     verdicts: dict[ObjectRef, tuple[Hashable, Change]] = field(default_factory=dict)
+    changing: dict[ObjectRef, tuple[str, bool]] = field(default_factory=dict)
+    """Digests of manifests whose last verdict was a change, and whether a dry run said so."""
+    secrets: dict[UnitRef, KnownSecrets] = field(default_factory=dict)
+    """Values of the Secrets that each unit rendered last: a pass may look at a few units only."""
     settled: dict[Hashable, bool] = field(default_factory=dict)
     """(digest of what is sent, digest of what is ours live, server version) -> unchanged."""
 
@@ -35,9 +40,29 @@ class DiffMemo:
             return None
         return known[1] if known[1].manifest is manifest else replace(known[1], manifest=manifest)
 
-    def keep(self, ref: ObjectRef, key: Hashable, change: Change) -> None:
-        """Remember a verdict."""
+    def keep(self, ref: ObjectRef, key: Hashable, change: Change, *, asked: bool = False) -> None:
+        """Remember a verdict; `asked` says that a dry run stands behind it."""
         self.verdicts[ref] = (key, change)
+        if change.action is Action.CHANGE and change.manifest is not None:
+            self.changing[ref] = (change.manifest.digest, asked)
+        else:
+            self.changing.pop(ref, None)
+
+    def must_ask(self, manifest: Manifest) -> bool:
+        """Whether this very manifest was found to be a change before, and may have been sent.
+
+        If it still differs, somebody between us and the store has written it otherwise.
+        """
+        return self.changing.get(manifest.ref) == (manifest.digest, False)
+
+    def learn(self, sets: Iterable[ManifestSet], units: Collection[UnitRef]) -> KnownSecrets:
+        """The secrets of the whole fleet, those of the rendered sets anew; `units` are left."""
+        for found in sets:
+            if found.complete:
+                self.secrets[found.unit] = known_secrets(m.body for m in found.manifests)
+        for gone in [unit for unit in self.secrets if unit not in units]:
+            del self.secrets[gone]
+        return joined(self.secrets.values())
 
     def settle(self, key: Hashable, *, unchanged: bool) -> None:
         """Remember what a dry run said."""
@@ -49,8 +74,10 @@ class DiffMemo:
         """Drop the verdicts of objects that are rendered no more."""
         for ref in [ref for ref in self.verdicts if ref not in refs]:
             del self.verdicts[ref]
+            self.changing.pop(ref, None)
 
     def forget(self) -> None:
         """Begin again: after a change of the server or of a webhook."""
         self.verdicts.clear()
+        self.changing.clear()
         self.settled.clear()

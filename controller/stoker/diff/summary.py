@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.model.change import Action, Change, ChangeSet, UnitChanges
+from stoker.diff.classes import is_updating
+from stoker.model.change import Action, Change, ChangeSet, Impact, UnitChanges
 from stoker.model.live import LiveView
 from stoker.model.plan import Placement, Plan, WarmthClass
 from stoker.model.refs import ObjectRef
@@ -26,6 +27,8 @@ class Summary:
 
     A replace is one placement that takes over from another and counts neither as a create
     nor as a delete. `gpus_peak` is held while new and leaving replicas both stand.
+    `pods_restarted` are pods that run now and are made anew, in place or elsewhere;
+    `cold_start_ms` is the likely time of all cold starts, one after another.
     """
 
     create: int = 0
@@ -41,6 +44,8 @@ class Summary:
     gpus_after: int = 0
     gpus_peak: int = 0
     cold_starts: int = 0
+    cold_start_ms: int = 0
+    pods_restarted: int = 0
 
     @property
     def differs(self) -> bool:
@@ -67,7 +72,12 @@ class Summary:
         gpus = f"GPUs {self.gpus_before} -> {self.gpus_after}"
         if self.gpus_peak > max(self.gpus_before, self.gpus_after):
             gpus += f" (peak {self.gpus_peak})"
-        return f"Plan: {', '.join(parts)}; {gpus}; cold starts {self.cold_starts}"
+        cold = f"cold starts {self.cold_starts}"
+        if self.cold_start_ms:
+            cold += f" ({-(-self.cold_start_ms // 1000)} s)"
+        if self.pods_restarted:
+            cold += f"; pods restarted {self.pods_restarted}"
+        return f"Plan: {', '.join(parts)}; {gpus}; {cold}"
 
 
 def summarise(changes: ChangeSet, plan: Plan | None, live: LiveView, fleet_id: str) -> Summary:
@@ -98,6 +108,13 @@ def summarise(changes: ChangeSet, plan: Plan | None, live: LiveView, fleet_id: s
         gpus_after=before + added - removed,
         gpus_peak=before + added,
         cold_starts=cold,
+        cold_start_ms=sum(
+            _cold_ms(placements.get(change.ref))
+            for unit in changes.units
+            for change in unit.changes
+            if change.action is Action.CREATE
+        ),
+        pods_restarted=sum(_restarted_of(unit, plan, live) for unit in changes.units),
     )
 
 
@@ -175,6 +192,35 @@ def _moves(
             if body is not None:
                 removed += max(0, _replicas(body) - keep) * _gpus_each(body)
     return added, removed, cold
+
+
+def _cold_ms(placement: Placement | None) -> int:
+    if placement is None or placement.readiness is None or not _is_cold(placement):
+        return 0
+    return placement.readiness.p50_ms * placement.count
+
+
+def _restarted_of(unit: UnitChanges, plan: Plan | None, live: LiveView) -> int:
+    """Pods of one unit, those included that an update ends first and starts again later."""
+    taken_over = {c.replaces.name for c in unit.changes if c.replaces is not None}
+    leaving = [r for r in unit.retirements if r.name not in taken_over]
+    found = sum(_restarted(change, live) for change in unit.changes)
+    return found + (sum(max(1, len(r.pods)) for r in leaving) if is_updating(unit, plan) else 0)
+
+
+def _restarted(change: Change, live: LiveView) -> int:
+    """Pods of one object that end and come back; of DaemonSets the count is not known here."""
+    if change.action is Action.CREATE and change.replaces is not None:
+        old = live.get(change.replaces) if live.known(change.replaces) else None
+        return _replicas(old.body) if old is not None else 1
+    if change.action is not Action.CHANGE:
+        return 0
+    if change.impact not in {Impact.RESTART, Impact.PLACEMENT}:
+        return 0
+    if change.ref.kind not in {"Deployment", "StatefulSet", "Pod"}:
+        return 0
+    standing = live.get(change.ref) if live.known(change.ref) else None
+    return _replicas(standing.body) if standing is not None else 0
 
 
 def _is_cold(placement: Placement | None) -> bool:

@@ -7,6 +7,7 @@ those fields; what that cannot settle goes to a dry run. Called by diff.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,14 +30,18 @@ from stoker.objects.compare import (
     dotted,
     field_changes,
     keys_of,
+    live_has_more,
     removals,
+    value_at,
 )
 from stoker.objects.conflicts import rivals_of, settle
 from stoker.objects.consent import consents_in_git, consents_on_live
 from stoker.objects.fieldset import FieldSet, fieldset_from_manifest
+from stoker.objects.ignored import ignored_paths, leave_alone
 from stoker.objects.impact import impact_of
 from stoker.objects.owned import our_fields, owners, schema_of
 from stoker.objects.schema_table import ListSchema
+from stoker.objects.ssa_merge import same_value
 
 __all__ = ["audited", "judge", "payload_of"]
 
@@ -71,17 +76,20 @@ def judge(
     *,
     verify: bool = False,
     adoption: Adoption = Adoption.NO,
+    ignored: tuple[str, ...] = (),
 ) -> Change:
     """Judge an object that stands. `scaler` as in `counts.count_owner`.
 
+    `ignored` are JSON pointers to fields that the fleet leaves to whoever writes them.
     With `verify` a change is dry-run as well, so that a refusal is known before it is sent.
     """
     payload = payload_of(manifest)
     owner = count_owner(payload, unit, scaler)
-    facts = (live.uid, live.content_version, owner, verify, adoption)
+    facts = (live.uid, live.content_version, owner, verify, adoption, ignored)
     key = (manifest.digest, manifest.frozen_template, *facts)
     known = dry_run.memo.verdict(manifest.ref, key, manifest) if live.resource_version else None
-    if known is not None:
+    sent_before = dry_run.sends and dry_run.memo.must_ask(manifest)
+    if known is not None and not sent_before:
         if known.live_resource_version != live.resource_version:
             known = replace(known, live_resource_version=live.resource_version)
         return known
@@ -95,8 +103,9 @@ def judge(
         adoption = Adoption.BEFORE
     if adoption is not Adoption.NO:
         payload = with_memory(payload)
-    case = _case(manifest, payload, live, owner, dry_run)
-    change = adopting(_judge(manifest, case), live, dry_run.manager, adoption)
+    case = _case(manifest, payload, live, owner, dry_run, ignored)
+    ask = sent_before and _is_ours(case)
+    change = adopting(_judge(manifest, case, ask=ask), live, dry_run.manager, adoption)
     recreate = consents_in_git(manifest.body).recreate
     if change.action is Action.CHANGE and (verify or recreate or _is_fixed(change)):
         change = verified(change, live, dry_run, force=bool(case.taken))
@@ -105,7 +114,7 @@ def judge(
     if change.action is not Action.WAIT and (
         change.action is not Action.ERROR or change.impact is Impact.RECREATE
     ):
-        dry_run.memo.keep(manifest.ref, key, change)
+        dry_run.memo.keep(manifest.ref, key, change, asked=sent_before)
     return change
 
 
@@ -117,6 +126,8 @@ def audited(
     scaler: str | None,
     dry_run: DryRun,
     audit: Audit,
+    *,
+    ignored: tuple[str, ...] = (),
 ) -> Change:
     """An object that facts call Synced, after the API server was asked about it all the same.
 
@@ -127,7 +138,8 @@ def audited(
         payload = with_memory(payload)
     if not _is_whole(live, payload):
         return change
-    case = _case(manifest, payload, live, count_owner(payload, unit, scaler), dry_run)
+    owner = count_owner(payload, unit, scaler)
+    case = _case(manifest, payload, live, owner, dry_run, ignored)
     settled = dry_run.settle(case.payload, live, again=True)
     if settled.refusal is not None:
         audit.refuse(change.ref, settled.refusal.code)
@@ -155,21 +167,34 @@ def _is_whole(live: LiveObject, payload: dict[str, Any]) -> bool:
 
 
 def _case(
-    manifest: Manifest, payload: dict[str, Any], live: LiveObject, owner: str, dry_run: DryRun
+    manifest: Manifest,
+    payload: dict[str, Any],
+    live: LiveObject,
+    owner: str,
+    dry_run: DryRun,
+    ignored: tuple[str, ...],
 ) -> _Case:
-    """Freeze the template, arbitrate the count, then foresee the conflicts."""
+    """Freeze the template, arbitrate the count, leave what is ignored, foresee the conflicts."""
     schema = schema_of(payload)
     manager = dry_run.manager
     frozen = freeze(manifest, payload, live, manager, schema)
     counted = arbitrate(frozen.payload, live, owner, manager, schema)
     alone = {path for path, _ in counted.left}
-    found = compare(counted.payload, live.body, schema)
-    settlement = settle(
-        counted.payload, live.body, manager, schema, left_alone=alone, written=found.written
-    )
+    wanted = counted.payload
+    others: set[tuple[str, str]] = set()
+    if paths := ignored_paths(ignored, wanted, live.body, schema):
+        others = set(_ignored(paths, wanted, live, schema))
+        quiet = leave_alone(wanted, live.body, manager, schema, paths)
+        wanted = (
+            quiet
+            if _is_quiet(quiet, live, manager, schema)
+            else leave_alone(wanted, live.body, manager, schema, paths, give_up=True)
+        )
+    found = compare(wanted, live.body, schema)
+    settlement = settle(wanted, live.body, manager, schema, left_alone=alone, written=found.written)
     if settlement.left:
         found = compare(settlement.payload, live.body, schema)
-    others = {(path, f"{name} owns it") for path, name in settlement.left if path not in alone}
+    others |= {(path, f"{name} owns it") for path, name in settlement.left if path not in alone}
     return _Case(
         live=live,
         schema=schema,
@@ -184,7 +209,35 @@ def _case(
     )
 
 
-def _judge(manifest: Manifest, case: _Case) -> Change:
+def _is_quiet(payload: dict[str, Any], live: LiveObject, manager: str, schema: ListSchema) -> bool:
+    """Whether sending the payload would change neither a value nor an owner."""
+    same_fields = our_fields(live.body, manager) == fieldset_from_manifest(payload, schema)
+    return same_fields and not compare(payload, live.body, schema)
+
+
+def _ignored(
+    paths: tuple[tuple[str, ...], ...], wanted: dict[str, Any], live: LiveObject, schema: ListSchema
+) -> Iterator[tuple[str, str]]:
+    """Fields that differ and are ignored: told, for they are neither drift nor forgotten."""
+    for path in paths:
+        git, standing = (value_at(body, path, schema.root) for body in (wanted, live.body))
+        if git is not None and not same_value(git, standing):
+            yield dotted(path), "ignored by the fleet's rules"
+
+
+def _is_ours(case: _Case) -> bool:
+    """Whether every difference stands in a field that, by its entry, we wrote last."""
+    return all(
+        _without_index(d.elements) in case.before or d.elements in case.before
+        for d in case.found.differences
+    )
+
+
+def _without_index(elements: tuple[str, ...]) -> tuple[str, ...]:
+    return elements[:-1] if elements[-1].startswith("i:") else elements
+
+
+def _judge(manifest: Manifest, case: _Case, *, ask: bool) -> Change:
     found = case.found
     change = Change(
         ref=manifest.ref,
@@ -195,20 +248,29 @@ def _judge(manifest: Manifest, case: _Case) -> Change:
         left_to_others=case.left,
         held_back=case.held_back,
     )
-    differences = found.differences
-    if not found:
-        settled_here = found.settled and _same_version(case)
-        if case.before == case.after and settled_here:
+    added = bool(found) and _is_ours(case) and all(live_has_more(d) for d in found.differences)
+    if found and not added and not ask:
+        return _write(change, case, found.differences)
+    if not found and found.settled and _same_version(case):
+        if case.before == case.after:
             return change
-        if not settled_here or not case.schema.exact:
-            settled = case.dry_run.settle(case.payload, case.live)
-            if settled.unchanged:
-                return change
-            if settled.refusal is not None:
-                refused = settled.refusal
-                return replace(change, action=refused.action, code=refused.code, note=refused.note)
-            differences = settled.differences
-    return _write(change, case, differences)
+        if case.schema.exact:
+            return _write(change, case, ())
+    return _settled(change, case, added=added)
+
+
+def _settled(change: Change, case: _Case, *, added: bool) -> Change:
+    """Let the API server say whether anything would change."""
+    settled = case.dry_run.settle(case.payload, case.live)
+    refused = settled.refusal
+    if settled.unchanged:
+        return change
+    if refused is None:
+        return _write(change, case, settled.differences or case.found.differences)
+    refuses = refused.action is Action.ERROR
+    if added and refuses and case.dry_run.is_as_made(case.payload, case.live):
+        return change
+    return replace(change, action=refused.action, code=refused.code, note=refused.note)
 
 
 def _same_version(case: _Case) -> bool:

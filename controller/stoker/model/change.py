@@ -59,6 +59,7 @@ class Change:
 
     `left_to_others` lists fields that another manager owns and that are therefore not in
     `payload` (not drift). `held_back` lists template changes that wait for the next rev.
+    `replaces_node` is where the replaced placement was put; empty when that is not known.
     """
 
     ref: ObjectRef
@@ -74,6 +75,7 @@ class Change:
     code: str = ""
     note: str = ""
     replaces: ObjectRef | None = None
+    replaces_node: str = ""
     adopted: bool = False
     """Somebody else made the object: this change takes it over, or an earlier one did."""
 

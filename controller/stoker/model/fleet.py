@@ -12,6 +12,7 @@ from typing import Any
 
 from stoker.errors import Finding, SourceLocation
 from stoker.model.health_file import HealthCheck
+from stoker.model.ignore_rule import IgnoreRule
 from stoker.model.refs import SourceRevision, UnitRef
 
 __all__ = [
@@ -187,6 +188,7 @@ class Fleet:
     prune: PruneSettings = field(default_factory=PruneSettings)
     status: StatusSettings = field(default_factory=StatusSettings)
     template_paths: tuple[str, ...] = ()
+    ignore: tuple[IgnoreRule, ...] = ()
     deletion_policy: DeletionPolicy = DeletionPolicy.ORPHAN
 
     @property

@@ -28,6 +28,7 @@ __all__ = [
     "dotted",
     "field_changes",
     "keys_of",
+    "live_has_more",
     "removals",
     "value_at",
 ]
@@ -170,6 +171,13 @@ def _is_stored(sent: dict[str, Any] | list[Any], kind: FieldType) -> bool:
         return True
     members = ((item, kind.member(key) or ANY) for key, item in sent.items())
     return any(sameness(item, None, member) is not Sameness.SAME for item, member in members)
+
+
+def live_has_more(difference: Difference) -> bool:
+    """Whether live has more than was sent in a field owned as a whole, as webhooks add it."""
+    before, after = difference.before, difference.after
+    grown = isinstance(before, list | dict) and type(before) is type(after)
+    return grown and len(before) > len(after)
 
 
 _ORDER = "f:(order)"

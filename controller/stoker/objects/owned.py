@@ -52,9 +52,13 @@ class Owner:
 
 
 def schema_of(manifest: dict[str, Any]) -> ListSchema:
-    """The schema of a manifest's kind."""
-    group, _, _version = str(manifest.get("apiVersion", "")).rpartition("/")
-    return schema_for(group, str(manifest.get("kind", "")))
+    """The schema of a manifest's kind in the version that the manifest speaks.
+
+    Another version's rules would be wrong: HorizontalPodAutoscaler v1 owns its target as a
+    whole, v2 field by field.
+    """
+    group, _, version = str(manifest.get("apiVersion", "")).rpartition("/")
+    return schema_for(group, str(manifest.get("kind", "")), version)
 
 
 def owners(live: dict[str, Any]) -> tuple[Owner, ...]:

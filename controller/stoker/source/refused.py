@@ -39,7 +39,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         *_EVERY_UNIT,
         "spec.changeWindows",
         "spec.disruption",
-        "spec.ignore",
         "spec.metricSources",
         "spec.policies",
     ),

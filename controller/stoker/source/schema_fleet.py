@@ -26,6 +26,9 @@ from stoker.model.fleet import (
     SnapshotDetail,
     StatusSettings,
 )
+from stoker.model.ignore_rule import IgnoreRule
+from stoker.objects.ignored import pointer_parts
+from stoker.objects.selectors import parse_selector
 from stoker.source.places import Field as FieldPath
 from stoker.source.schema import ApiVersion, Duration, LabelName, Line, Percentage, Strict
 
@@ -141,6 +144,30 @@ class UnitPatchBlock(Strict):
     """What changes."""
 
 
+class IgnoreTargetBlock(Strict):
+    """Which objects a rule is about; parts that are left out fit all."""
+
+    kind: Line | None = None
+    """Kind of the object, as in its manifest."""
+    name: Line | None = None
+    """Name of the object."""
+    namespace: Line | None = None
+    """Namespace of the object."""
+    label_selector: Line | None = None
+    """Labels that Git gives the object, as kubectl's -l: `a=b,c in (d,e),!f`."""
+    annotation_selector: Line | None = None
+    """The same for its annotations."""
+
+
+class IgnoreBlock(Strict):
+    """Fields that others write: neither compared nor sent."""
+
+    target: IgnoreTargetBlock = Field(default_factory=IgnoreTargetBlock)
+    """Which objects."""
+    paths: Annotated[list[Line], Field(min_length=1)]
+    """JSON pointers: /spec/replicas, /metadata/annotations/example.org~1checksum."""
+
+
 class FleetSpec(Strict):
     """What the fleet is."""
 
@@ -158,6 +185,8 @@ class FleetSpec(Strict):
     """Classes of nodes."""
     prune: PruneBlock = Field(default_factory=PruneBlock)
     """How objects that left Git are deleted."""
+    ignore: list[IgnoreBlock] = Field(default_factory=list)
+    """Fields of objects that are left to whoever writes them, in diff and apply alike."""
     templates: list[Line] = Field(default_factory=list)
     """Folders with own templates, relative to this file; found before the shipped ones."""
     status: StatusBlock = Field(default_factory=StatusBlock)
@@ -200,6 +229,7 @@ def fleet_from_file(
             snapshot=SnapshotDetail(spec.status.snapshot),
         ),
         template_paths=template_folders,
+        ignore=tuple(_ignore_rule(block) for block in spec.ignore),
         deletion_policy=DeletionPolicy(spec.deletion_policy),
     )
 
@@ -221,6 +251,7 @@ def fleet_problems(file: FleetFile, tracked_ref: str) -> Iterator[tuple[FieldPat
                 where = (*at, "nodeSelector", "matchExpressions", number)
                 need = "at least one value" if listing else "no values"
                 yield where, "invalid-value", f"{expression.operator} takes {need}", ""
+    yield from _ignore_problems(file)
     branch = file.spec.status.branch.removeprefix("refs/heads/")
     where = ("spec", "status", "branch")
     if branch:
@@ -236,6 +267,37 @@ def fleet_problems(file: FleetFile, tracked_ref: str) -> Iterator[tuple[FieldPat
         value = getattr(file.spec.status, "heartbeat" if name == "heartbeat" else "flush_interval")
         if value < 1000:
             yield ("spec", "status", name), "invalid-value", "must be at least 1s", ""
+
+
+def _ignore_problems(file: FleetFile) -> Iterator[tuple[FieldPath, str, str, str]]:
+    for index, block in enumerate(file.spec.ignore):
+        at: FieldPath = ("spec", "ignore", index)
+        for number, path in enumerate(block.paths):
+            try:
+                pointer_parts(path)
+            except ValueError as error:
+                yield (*at, "paths", number), "invalid-value", str(error), ""
+        target = block.target
+        for name, text in (
+            ("labelSelector", target.label_selector),
+            ("annotationSelector", target.annotation_selector),
+        ):
+            try:
+                parse_selector(text or "")
+            except ValueError as error:
+                yield (*at, "target", name), "invalid-value", str(error), ""
+
+
+def _ignore_rule(block: IgnoreBlock) -> IgnoreRule:
+    target = block.target
+    return IgnoreRule(
+        paths=tuple(sorted(set(block.paths))),
+        kind=target.kind or "",
+        name=target.name or "",
+        namespace=target.namespace or "",
+        label_selector=target.label_selector or "",
+        annotation_selector=target.annotation_selector or "",
+    )
 
 
 def _pool(block: PoolBlock) -> Pool:

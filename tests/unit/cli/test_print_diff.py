@@ -7,8 +7,11 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
+from stoker.cli.diff_forms import diff_json, diff_names, diff_unified
+from stoker.cli.field_lines import FieldLine
+from stoker.cli.narrow import within
 from stoker.cli.output_schemas import output_schemas
-from stoker.cli.print_diff import diff_json, diff_names, diff_text, diff_unified, within
+from stoker.cli.print_diff import diff_text
 from stoker.cli.style import Style
 from stoker.diff.summary import Summary
 from stoker.errors import Finding, SourceLocation
@@ -66,7 +69,7 @@ def test_creates_and_changes_of_a_unit():
         "+ create  Deployment llm/qwen-2  n2\n"
         "~ change  PodDisruptionBudget llm/qwen                                  in place\n"
         "    .spec.maxUnavailable                          1 -> 2\n"
-        "~ change  Service llm/qwen                                              restart\n"
+        "~ change  Service llm/qwen                                              restarts pods\n"
         '    .metadata.labels                              (none) -> {"a": "b"}\n'
         "    held back until the next restart: template.labels[team]\n"
     )
@@ -236,3 +239,71 @@ def test_a_namespace_shows_only_its_units():
 
     assert [u.unit.namespace for u in within(changes, "web").units] == ["web"]
     assert within(changes, "") is changes
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        (
+            "spec.template.spec.containers[name=engine].args[3]",
+            ".template.containers[engine].args[3]",
+        ),
+        (
+            "spec.template.spec.containers[name=c].ports[containerPort=8000,protocol=TCP].name",
+            ".template.containers[c].ports[8000/TCP].name",
+        ),
+        (
+            "spec.template.spec.containers[name=c].env[name=HF_HOME].value",
+            ".template.containers[c].env[HF_HOME].value",
+        ),
+        ("spec.ports[port=53,protocol=UDP].targetPort", ".spec.ports[53/UDP].targetPort"),
+        (
+            "spec.template.spec.containers[name=c].volumeMounts[mountPath=/dev/shm]",
+            ".template.containers[c].volumeMounts[/dev/shm]",
+        ),
+        ("metadata.finalizers[a.b/c]", ".metadata.finalizers[a.b/c]"),
+        ("spec.template.metadata.labels[a.b/c]", ".template.labels[a.b/c]"),
+    ],
+)
+def test_items_are_named_by_the_values_of_their_keys(path, shown):
+    field = FieldChange(path, "1", "2")
+    changed = change(placement("qwen-1"), Action.CHANGE, fields=(field,))
+
+    assert f"    {shown} " in text(of(changed))
+
+
+def test_a_replace_names_the_node_it_leaves():
+    new = replace(replaced("new-1", "old-1", node="l4-od-3"), replaces_node="l4-od-1")
+
+    assert "± replace Deployment new-1  l4-od-3   for old-1 on l4-od-1\n" in text(of(new))
+
+
+def test_lines_of_the_file_stand_above_the_objects():
+    """ux.md: the line a reader has changed, then what it does."""
+    heads = (
+        FieldLine(9, "spec.model.revision", "a" * 40, "b" * 40, "restarts pods"),
+        FieldLine(21, "spec.replicas", 3, 4, "no restart"),
+    )
+    shown = diff_text(of(replaced("new-1", "old-1")), WANTED, PLAIN, {QWEN: heads})
+
+    assert shown.splitlines()[1:4] == [
+        "   9  spec.model.revision  aaaaaaa… -> bbbbbbb…   restarts pods",
+        "  21  spec.replicas        3 -> 4                 no restart",
+        "± replace Deployment new-1  n1   for old-1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("impact", "word"),
+    [
+        (Impact.NONE, "in place"),
+        (Impact.SCALE, "scale"),
+        (Impact.PLACEMENT, "placement, restarts pods"),
+        (Impact.RESTART, "restarts pods"),
+        (Impact.RECREATE, "recreate needed"),
+    ],
+)
+def test_every_class_has_its_word(impact, word):
+    changed = change(placement("qwen-1"), Action.CHANGE, fields=(IMAGE,), impact=impact)
+
+    assert text(of(changed)).splitlines()[1].endswith(f"  {word}")

@@ -16,7 +16,7 @@ from builders import (
     a_unit,
 )
 from stoker.cli.output_schemas import output_schemas
-from stoker.cli.print_plan import duration, only_namespace, plan_json, plan_text
+from stoker.cli.print_plan import cost_of, duration, only_namespace, plan_json, plan_text
 from stoker.cli.style import Style
 from stoker.model.fleet import PlacementMode
 from stoker.model.plan import (
@@ -131,6 +131,30 @@ def test_what_leaves_without_a_successor_is_told():
     assert "  -  retire   qwen-n2: scaled down" in shown(
         decided(put("n1"), replicas=1, retirements=(leaving,)), forecast()
     )
+
+
+def test_the_cost_is_that_of_all_steps():
+    """A diff tells the next step; who merges pays for all of them."""
+    steps = (
+        Step(put("n1", cold=True, p50=160_000), free_before=1),
+        Step(put("n2", cold=True, p50=20_000), replaced="n1", free_before=1),
+        Step(put("n3"), replaced="n2", free_before=1),
+    )
+    before = a_snapshot(a_node("n1"), services=(a_state(a_placement("n1")),))
+    likely = Forecast((ServiceForecast(QWEN, steps, 1, 60_000),), gpus_peak=3)
+    cost = cost_of(before, Plan(NOW_MS, (decided(put("n1")),)), likely)
+
+    assert str(cost) == (
+        "Cost: GPUs at most 3, pods restarted 2, cold starts 2 (3m00s), lowest Ready 1 (llm/qwen)"
+    )
+
+
+def test_a_new_service_has_no_lowest_ready_in_the_cost():
+    likely = forecast(Step(put("n1"), free_before=1))
+    cost = cost_of(a_snapshot(a_node("n1")), Plan(NOW_MS, (decided(put("n1")),)), likely)
+
+    assert cost.lowest is None
+    assert "lowest" not in str(cost)
 
 
 def test_json_is_as_published():

@@ -115,7 +115,7 @@ def audited(answer):
     live = applied_by(US, marked(A, config()))
     cluster = DryRuns(answer(live) if callable(answer) else answer)
     change = judged(A, config(), live, cluster=cluster, audit=audit)
-    assert 1 == len(cluster.asked)
+    assert 1 <= len(cluster.asked) <= 2, "once more where it may be a webhook's dice"
     return change, told
 
 
@@ -416,7 +416,7 @@ def test_possible_defaults_are_settled_by_one_dry_run():
 def test_a_dry_run_that_changes_something_is_a_change():
     body, live = unsettled()
     answer = copy.deepcopy(live)
-    del answer["spec"]["template"]["spec"]["tolerations"][0]["operator"]
+    answer["spec"]["template"]["spec"]["tolerations"][0]["operator"] = "Exists"
     change = judged(A, body, live, cluster=DryRuns(answer=answer))
 
     assert change.action is Action.CHANGE
@@ -617,11 +617,15 @@ def test_what_cannot_be_read_whole_is_waited_for():
 
 def test_verdicts_are_remembered_while_nothing_moves():
     live, memo = applied_by(US, marked(A, config())), DiffMemo()
-    first = judged(A, config(data={"a": "2"}), live, memo=memo)
-    again = judged(A, config(data={"a": "2"}), live, memo=memo)
+    changed = applied_by(US, marked(A, config(data={"a": "2"})))
+    cluster = DryRuns(answer=changed)
+    judged(A, config(data={"a": "2"}), live, memo=memo)
+    first = judged(A, config(data={"a": "2"}), live, memo=memo, cluster=cluster)
+    again = judged(A, config(data={"a": "2"}), live, memo=memo, cluster=cluster)
 
     assert first == again
     assert first.fields is again.fields
+    assert 2 == len(cluster.asked), "once, and once more because something changes"
     assert judged(A, config(data={"a": "3"}), live, memo=memo).fields != first.fields
     memo.forget()
     assert judged(A, config(data={"a": "2"}), live, memo=memo).fields is not first.fields

@@ -20,6 +20,7 @@ OBEYED = {
     "Fleet": {
         "spec.cluster", "spec.mode", "spec.include", "spec.defaults", "spec.unitPatches",
         "spec.pools", "spec.prune", "spec.templates", "spec.status", "spec.deletionPolicy",
+        "spec.ignore",
     },
     "ModelService": {
         "spec.model", "spec.engine", "spec.gpu", "spec.resources", "spec.parallelism",
@@ -264,6 +265,12 @@ FLEET_CHANGES = {
     "pools[].pin": "pools: [{name: l4, pin: Required}]",
     "prune.mode": "prune: {mode: Never}",
     "prune.maxUnits": "prune: {maxUnits: 3}",
+    "ignore[].paths": "ignore: [{paths: [/spec/replicas]}]",
+    "ignore[].target.kind": "ignore: [{target: {kind: Deployment}, paths: [/data]}]",
+    "ignore[].target.name": "ignore: [{target: {name: x}, paths: [/data]}]",
+    "ignore[].target.namespace": "ignore: [{target: {namespace: x}, paths: [/data]}]",
+    "ignore[].target.labelSelector": 'ignore: [{target: {labelSelector: "a=b"}, paths: [/data]}]',
+    "ignore[].target.annotationSelector": 'ignore: [{target: {annotationSelector: "a"}, paths: [/data]}]',
     "templates": "templates: [other]",
     "status.branch": "status: {branch: other}",
     "status.flushInterval": "status: {flushInterval: 2m}",
