@@ -5,9 +5,9 @@ from __future__ import annotations
 from stoker.model.refs import ObjectRef
 from stories.files import a_bundle, a_config_map, a_fleet
 from stories.looks import is_clean
-from stories.test_commands import edit, stoker
+from stories.test_commands import edit, stoker, stoker_on
 
-__all__ = ["stoker"]
+__all__ = ["stoker", "stoker_on"]
 
 FLEET = "clusters/local/fleet.yaml"
 SIDE = ObjectRef("", "ConfigMap", "llm", "side")

@@ -9,9 +9,9 @@ import pytest
 from stoker.cli.print_markdown import MARKER, MAX_COMMENT
 from stoker.model.refs import ObjectRef
 from stories.files import NEW, a_bundle, a_config_map, a_service
-from stories.test_commands import edit, stoker
+from stories.test_commands import edit, stoker, stoker_on
 
-__all__ = ["stoker"]
+__all__ = ["stoker", "stoker_on"]
 
 A_DEPLOYMENT = """\
 apiVersion: apps/v1
