@@ -41,9 +41,11 @@ def apply(
     from stoker.cli.controller import ensure_namespace
     from stoker.cli.print_diff import diff_text
     from stoker.cli.session import Session, Target, fleet_header, local_repo, only_fleet
+    from stoker.cli.status_view import branch_files
     from stoker.diff import summarise
     from stoker.model.fleet import FleetMode
     from stoker.reconcile import Reach, State, reconcile
+    from stoker.report import previous_from_files
 
     with Session(local_repo(path, revision), Target()) as session:
         at = session.repo.resolve(revision)
@@ -53,7 +55,8 @@ def apply(
         )
         desired = session.desired(at)
         parts = session.parts(desired)
-        state = State()
+        files, _ = branch_files(path, desired.fleet.status_branch)
+        state = State(previous=previous_from_files(files))
         shown = reconcile(parts, state, revision=at, reach=Reach.DIFF)
         if shown.failure is not None or shown.changes is None or shown.live is None:
             print_findings((shown.failure,) if shown.failure else ())
@@ -70,6 +73,9 @@ def apply(
                 "the fleet is in mode Observe: nothing is written; commit `mode: Correct` first"
             )
             return Exit.OK
+        if shown.pending is not None:
+            narrate(f"nothing is written: {shown.pending.message}")
+            return Exit.UNDECIDED
         if not yes and not typer.confirm("Apply this?", err=True):
             narrate("nothing was written")
             return Exit.OK

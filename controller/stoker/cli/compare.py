@@ -12,6 +12,7 @@ from pathlib import Path
 
 from stoker.cli.base_view import BaseView
 from stoker.cli.exits import is_wrong_use
+from stoker.cli.notes import notes_of
 from stoker.cli.offline import Offline, offline
 from stoker.cli.print_plan import duration
 from stoker.cli.recorded import read_recorded
@@ -25,6 +26,7 @@ from stoker.cli.session import (
     only_fleet,
 )
 from stoker.clock import SystemClock
+from stoker.decide.hold_back import hold_back
 from stoker.diff import DiffMemo, diff
 from stoker.errors import BadInput, Finding, Stalled
 from stoker.model.change import ChangeSet
@@ -69,6 +71,8 @@ class Compared:
     live: LiveView
     fleet_id: str
     findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    """What holds the change up: suspensions, change windows, dependencies, overrides."""
 
 
 def compare(query: Query) -> Iterator[Compared]:
@@ -117,7 +121,7 @@ def _cluster(query: Query, target: Target) -> Compared:
         return Compared(
             header=f"{fleet_header(desired, target)}  head {_head(query, at.commit)}  "
             f"live {rfc3339(done.snapshot.taken_at_ms)[11:]}",
-            desired=desired,
+            desired=done.desired or desired,
             snapshot=done.snapshot,
             plan=done.plan,
             shapes=done.shapes,
@@ -125,6 +129,7 @@ def _cluster(query: Query, target: Target) -> Compared:
             live=done.live,
             fleet_id=parts.identity.fleet_id,
             findings=tuple(sorted(findings)),
+            notes=notes_of(done.desired or desired, done.snapshot, done.now_ms),
         )
 
 
@@ -149,6 +154,7 @@ def _revisions(query: Query, target: Target) -> Compared:
         DiffMemo(),
         plan=after.plan,
     )
+    changes = hold_back(changes, after.desired, {})
     head, seen = fleet_header(after.desired, target), f"live {rfc3339(now_ms)[11:]}"
     if query.snapshot:
         old = duration(max(0, SystemClock().now_ms() - now_ms))
@@ -165,6 +171,7 @@ def _revisions(query: Query, target: Target) -> Compared:
         live=live,
         fleet_id=after.fleet_id,
         findings=after.findings,
+        notes=notes_of(after.desired, snapshot, SystemClock().now_ms()),
     )
 
 

@@ -17,6 +17,7 @@ from stoker._version import __version__
 from stoker.cli.session import Session
 from stoker.diff import Audit
 from stoker.errors import Finding, Retryable, Stalled, StokerError
+from stoker.holding import Holding
 from stoker.kube.errors import NotFound
 from stoker.log import get_log
 from stoker.loop.lease import Lease
@@ -29,7 +30,7 @@ from stoker.metrics import Metrics
 from stoker.model.history import History
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef, SourceRevision
-from stoker.objects.names import manager_of
+from stoker.objects.names import GROUP, manager_of
 from stoker.observe import ObjectEvent, Observer
 from stoker.reconcile import Parts, State
 from stoker.report import MirrorWriter, PreviousStatus, Publisher
@@ -65,6 +66,7 @@ def build_work(session: Session, revision: SourceRevision, metrics: Metrics) -> 
         history=_history(parts),
         previous=_previous(publisher, desired.fleet.status_branch),
     )
+    state.holding.adopted = parts.history.adopted
     mirrors = MirrorWriter(parts.cluster, parts.clock, parts.identity.fleet_id)
     parts.prepare = _once(
         lambda: ensure_namespace(parts.cluster, session.target.namespace, parts.identity.fleet_id)
@@ -116,6 +118,7 @@ def _history(parts: Parts) -> History:
 def _catch_up(work: Work) -> None:
     """Forget what another controller may have changed while it held the lease."""
     work.state.history = _history(work.parts)
+    work.state.holding = Holding(adopted=work.parts.history.adopted)
     work.publisher.forget()
     work.mirrors.forget()
     if work.last is None and work.state.desired is not None:
@@ -197,13 +200,13 @@ class Controller:
         parts.checkpoint = loop.checkpoint
         parts.audit = Audit(lambda result: self._metrics.audits.labels(result).inc())
         work.publisher.on_change = lambda: loop.put(Event(EventKind.WAKE, parts.clock.monotonic()))
-        observer = self._watching(parts, loop)
         poller = Poller(
             parts.repo,
             parts.clock,
             loop.put,
             interval_seconds=settings.loop.poll_interval_seconds,
         )
+        observer = self._watching(parts, loop, poller)
         server = self._serve(_Readiness(observer, poller, work.publisher, loop), loop, parts)
         self._on_signals(loop, work.publisher)
         _log.info(
@@ -244,13 +247,18 @@ class Controller:
             holder=f"{socket.gethostname()}-{os.getpid()}",
         )
 
-    def _watching(self, parts: Parts, loop: Loop) -> Observer:
-        """The observer whose events wake the loop; it replaces the silent one of the session."""
+    def _watching(self, parts: Parts, loop: Loop, poller: Poller) -> Observer:
+        """The observer whose events wake the loop; it replaces the silent one of the session.
+
+        Whoever asks for a pass on the Fleet's mirror wants news of Git, too.
+        """
         clock = parts.clock
 
         def on_event(event: ObjectEvent) -> None:
             kind = EventKind.NOTICE if event.notice else EventKind.OBJECT
             loop.put(Event(kind, clock.monotonic(), detail=event.detail))
+            if (event.ref.group, event.ref.kind, bool(event.ref.name)) == (GROUP, "Fleet", True):
+                poller.poll_soon()
 
         parts.observer.on_event = on_event
         return parts.observer

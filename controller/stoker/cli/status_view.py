@@ -21,23 +21,29 @@ from stoker.model.times import to_milliseconds
 from stoker.reconcile import Reach, State, reconcile, reported
 from stoker.report import StatusView, previous_from_files, view_documents
 
-__all__ = ["find_view", "is_ready", "only_namespace"]
+__all__ = ["branch_files", "find_view", "is_ready", "only_namespace"]
 
 _STATUS = "status.yaml"
 
 
-def find_view(path: Path, target: Target, *, git_only: bool, show_all: bool) -> StatusView:
-    """The newest that can be had; raises Stalled when neither cluster nor branch answers."""
+def find_view(
+    path: Path, target: Target, *, git_only: bool, show_all: bool, verify: bool = False
+) -> StatusView:
+    """The newest that can be had; raises Stalled when neither cluster nor branch answers.
+
+    With `verify` the API server is asked by dry run about what differs, so that a refusal
+    shows as one.
+    """
     with Session(local_repo(path), target) as session:
         at = session.repo.fetch()
         fleet_path = only_fleet(session.repo, at, target.fleet_path)
         session.target = replace(target, fleet_path=fleet_path)
         desired = session.desired(at)
-        files, origin = _branch(path, desired.fleet.status_branch)
+        files, origin = branch_files(path, desired.fleet.status_branch)
         why = ""
         if not git_only:
             try:
-                return _from_cluster(session, desired, files, show_all=show_all)
+                return _from_cluster(session, desired, files, show_all=show_all, verify=verify)
             except StokerError as error:
                 why = error.message
     if not files:
@@ -53,9 +59,10 @@ def find_view(path: Path, target: Target, *, git_only: bool, show_all: bool) -> 
 
 
 def _from_cluster(
-    session: Session, desired: Desired, files: dict[str, bytes], *, show_all: bool
+    session: Session, desired: Desired, files: dict[str, bytes], *, show_all: bool, verify: bool
 ) -> StatusView:
     parts = session.parts(desired)
+    parts.verify = verify
     state = State(desired=desired, previous=previous_from_files(files))
     done = reconcile(parts, state, revision=desired.revision, reach=Reach.DIFF)
     if done.failure is not None:
@@ -86,7 +93,7 @@ def _last_seen(cluster: Cluster, namespace: str, fleet_id: str) -> int | None:
     return to_milliseconds(str(renewed)) if renewed else None
 
 
-def _branch(path: Path, branch: str) -> tuple[dict[str, bytes], str]:
+def branch_files(path: Path, branch: str) -> tuple[dict[str, bytes], str]:
     """Files of the status branch as this clone knows it, and which commit that is."""
     for ref in (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}"):
         try:

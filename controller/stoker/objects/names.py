@@ -10,6 +10,7 @@ __all__ = [
     "ADDRESS",
     "API_VERSION",
     "DRAINING_SINCE",
+    "FLEET_ID",
     "FLEET_LABEL",
     "GROUP",
     "MANAGED_BY",
@@ -48,6 +49,9 @@ DRAINING_SINCE = "stoker.dev/draining-since"
 """Annotation on a pod whose traffic label was taken off: RFC 3339, UTC."""
 ADDRESS = "stoker.dev/address"
 """Annotation on simulated pods: `127.0.0.1:port` of the engine, since slices refuse loopback."""
+
+FLEET_ID = "stoker.dev/fleet-id"
+"""Annotation on mirrors: the fleet that writes them. It proves no ownership of anything else."""
 
 FLEET_LABEL = "stoker.dev/fleet"
 SERVICE_LABEL = "stoker.dev/service"

@@ -17,17 +17,22 @@ from stoker.model.fleet import (
     DeletionPolicy,
     Fleet,
     FleetMode,
-    MaxUnits,
     Pin,
     Pool,
-    PruneMode,
-    PruneSettings,
     Requirement,
     SnapshotDetail,
     StatusSettings,
 )
+from stoker.model.prune import MaxUnits, PruneMode, PruneSettings
 from stoker.source.places import Field as FieldPath
 from stoker.source.schema import ApiVersion, Duration, LabelName, Line, Percentage, Strict
+from stoker.source.schema_flow import (
+    ChangeWindowBlock,
+    PaceSpec,
+    pace_problems,
+    window_problems,
+    windows_of,
+)
 
 __all__ = ["FleetFile", "fleet_from_file", "fleet_problems"]
 
@@ -141,7 +146,7 @@ class UnitPatchBlock(Strict):
     """What changes."""
 
 
-class FleetSpec(Strict):
+class FleetSpec(PaceSpec):
     """What the fleet is."""
 
     cluster: ClusterBlock
@@ -158,6 +163,8 @@ class FleetSpec(Strict):
     """Classes of nodes."""
     prune: PruneBlock = Field(default_factory=PruneBlock)
     """How objects that left Git are deleted."""
+    change_windows: list[ChangeWindowBlock] = Field(default_factory=list)
+    """When new revisions are applied; repairs, moves and counts go on outside."""
     templates: list[Line] = Field(default_factory=list)
     """Folders with own templates, relative to this file; found before the shipped ones."""
     status: StatusBlock = Field(default_factory=StatusBlock)
@@ -201,6 +208,8 @@ def fleet_from_file(
         ),
         template_paths=template_folders,
         deletion_policy=DeletionPolicy(spec.deletion_policy),
+        suspend=spec.suspend,
+        change_windows=windows_of(spec.change_windows),
     )
 
 
@@ -209,6 +218,8 @@ def fleet_problems(file: FleetFile, tracked_ref: str) -> Iterator[tuple[FieldPat
 
     `tracked_ref` is the branch the fleet is read from: status must go elsewhere.
     """
+    yield from pace_problems(file.spec)
+    yield from window_problems(file.spec.change_windows)
     seen: set[str] = set()
     for index, pool in enumerate(file.spec.pools):
         at: FieldPath = ("spec", "pools", index)
