@@ -17,6 +17,17 @@ from stoker.check import CheckMemo, check
 from stoker.decide import decide
 from stoker.diff import Audit, DiffMemo, diff
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled, StokerError
+from stoker.holding import (
+    Holding,
+    acting,
+    adopt,
+    earliest,
+    gate,
+    learn,
+    opens_at,
+    pending_of,
+    settle,
+)
 from stoker.log import get_log
 from stoker.model.change import ChangeSet
 from stoker.model.fleet import Desired, FleetMode
@@ -30,9 +41,17 @@ from stoker.model.refs import SourceRevision
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import Snapshot
 from stoker.objects.health_rules import HealthRules
-from stoker.observe import Observer, WatchKey, base_keys, observe
+from stoker.observe import Observer, listed, observe
 from stoker.render import Renderer, render, shape
-from stoker.report import Identity, PreviousStatus, Report, ReportInputs, StatusWritten, report
+from stoker.report import (
+    Identity,
+    Pending,
+    PreviousStatus,
+    Report,
+    ReportInputs,
+    StatusWritten,
+    report,
+)
 from stoker.source import SourceMemo, shipped_checks, source
 
 __all__ = ["Parts", "Pass", "Reach", "State", "finding_of", "health_rules", "reconcile", "reported"]
@@ -84,6 +103,7 @@ class State:
     desired: Desired | None = None
     history: History = field(default_factory=History)
     previous: PreviousStatus = field(default_factory=PreviousStatus)
+    holding: Holding = field(default_factory=Holding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +116,12 @@ class Pass:
     now_ms: int
     attempted: SourceRevision | None = None
     desired: Desired | None = None
+    pending: Pending | None = None
+    """A newer revision that the change windows keep from being applied."""
+    ungated: Desired | None = None
+    """Desired before units that wait were put back to what they were."""
+    wake_at_ms: int | None = None
+    """When what is held may go on; the plan's and the outcome's instants stand beside."""
     snapshot: Snapshot | None = None
     live: LiveView | None = None
     shapes: tuple[UnitShape, ...] = ()
@@ -122,6 +148,8 @@ def reconcile(
     on. The state is updated; errors of the tree are in the result, bugs are raised.
     """
     found = _sourced(parts, state, Pass(parts.clock.now_ms(), revision, failure=source_finding))
+    if found.desired is not None:
+        found = _adopted(parts, state, found, found.desired, reach)
     if (desired := found.desired) is not None:
         try:
             found = _stages(parts, state, found, desired, reach)
@@ -148,14 +176,41 @@ def _sourced(parts: Parts, state: State, found: Pass) -> Pass:
     return replace(found, desired=desired, attempted=desired.revision)
 
 
+def _adopted(parts: Parts, state: State, found: Pass, head: Desired, reach: Reach) -> Pass:
+    """The revision to work on: the newest, or the one before while change windows are closed.
+
+    A preview looks at the newest and only says when it would be applied.
+    """
+    if reach < Reach.APPLY:
+        return replace(found, pending=pending_of(head, found.now_ms))
+    path = parts.identity.source_path
+    where = (state.previous, parts.repo, path, found.now_ms)
+    desired, pending = adopt(state.holding, head, *where)
+    if pending is None:
+        return found
+    return replace(
+        found,
+        desired=desired,
+        attempted=desired.revision,
+        pending=pending,
+        wake_at_ms=pending.until_ms,
+    )
+
+
 def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Reach) -> Pass:
     """Stages 2 to 8: observe, shape, decide, render, check, diff, apply."""
     _refuse_other_cluster(parts, desired)
     if reach >= Reach.APPLY and desired.fleet.mode is FleetMode.CORRECT:
         parts.prepare()
-    fleet_id = parts.identity.fleet_id
+    fleet_id, ungated = parts.identity.fleet_id, desired
     parts.observer.health_rules = health_rules(desired)
     seen = observe(parts.observer, desired, found.now_ms)
+    held = state.holding
+    if seen.reconcile != held.handled:
+        held.handled, held.retries = seen.reconcile, {}
+    waits = reach >= Reach.APPLY or bool(state.previous.units)
+    where = (parts.repo, parts.identity.source_path, found.now_ms)
+    desired, lapse_ms = gate(held, desired, seen.snapshot, state.previous, *where, waits=waits)
     shapes = shape(desired, parts.repo, parts.renderer, fleet_id, checkpoint=parts.checkpoint)
     plan = decide(desired, shapes.shapes, seen.snapshot, state.history, found.now_ms)
     parts.checkpoint()
@@ -165,6 +220,9 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     sets = check(desired, rendered, parts.check_memo)
     found = replace(
         found,
+        desired=desired,
+        ungated=ungated,
+        wake_at_ms=earliest(lapse_ms, found.wake_at_ms),
         snapshot=seen.snapshot,
         live=seen.live,
         shapes=shapes.shapes,
@@ -174,7 +232,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     )
     if reach < Reach.DIFF:
         return found
-    live = _live_of(parts, sets)
+    live = listed(parts.observer, sets, parts.store.stored())
     inventory = parts.store.read(desired.fleet.name, live)
     changes = diff(
         desired,
@@ -189,12 +247,26 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         verify=parts.verify,
         audit=_audit(parts, desired, found.now_ms),
     )
+    changes = settle(
+        held,
+        changes,
+        desired,
+        seen.snapshot,
+        state.previous,
+        found.now_ms,
+        parts.history.read_jobs,
+    )
     found = replace(found, live=live, changes=changes)
     if reach < Reach.APPLY:
         return found
+    writing = acting(desired, seen.snapshot, found.now_ms)
+    correct = writing.fleet.mode is FleetMode.CORRECT
+    adopted = held.adopted if desired.fleet.change_windows else ""
+    if correct and adopted:  # before anything of it is written: a crash must not lead back
+        parts.history.save(state.history, adopted, held.jobs)
     outcome = apply(
         changes,
-        desired,
+        writing,
         parts.cluster,
         parts.store,
         parts.observer,
@@ -202,9 +274,10 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         fleet_id,
         checkpoint=parts.checkpoint,
     )
+    learn(held, changes, outcome, desired, found.now_ms, parts.history.read_jobs)
     state.history = History.from_records(plan.history)
-    if desired.fleet.mode is FleetMode.CORRECT:
-        parts.history.save(state.history)
+    if correct:
+        parts.history.save(state.history, adopted, held.jobs)
     return replace(found, outcome=outcome)
 
 
@@ -217,6 +290,8 @@ def reported(parts: Parts, state: State, found: Pass) -> Pass:
             desired=found.desired,
             attempted=found.attempted,
             failure=found.failure,
+            pending=found.pending,
+            handled=state.holding.handled,
             snapshot=found.snapshot,
             plan=found.plan,
             changes=found.changes,
@@ -231,7 +306,11 @@ def reported(parts: Parts, state: State, found: Pass) -> Pass:
         checkpoint=parts.checkpoint,
     )
     state.previous = answer.memory
-    return replace(found, report=answer)
+    wake_ms = earliest(found.wake_at_ms, answer.wake_at_ms)
+    if found.ungated is not None and found.desired is not None:
+        held = (state.holding, found.ungated, found.desired, answer.memory, found.now_ms)
+        wake_ms = earliest(wake_ms, opens_at(*held))
+    return replace(found, report=answer, wake_at_ms=wake_ms)
 
 
 def _audit(parts: Parts, desired: Desired, now_ms: int) -> Audit | None:
@@ -256,31 +335,6 @@ def _refuse_other_cluster(parts: Parts, desired: Desired) -> None:
             code="wrong-cluster",
             hint="choose another context, or correct spec.cluster.uid",
         )
-
-
-_USUAL_KINDS = (
-    ("", "ConfigMap"),
-    ("", "Service"),
-    ("", "ServiceAccount"),
-    ("apps", "Deployment"),
-    ("policy", "PodDisruptionBudget"),
-)
-"""What nearly every unit is made of: looked through for marks where no inventory is left."""
-
-
-def _live_of(parts: Parts, sets: tuple[ManifestSet, ...]) -> LiveView:
-    """The live view, once every kind that is rendered or owned is listed."""
-    refs = {m.ref for s in sets for m in s.manifests} | {ref for s in sets for ref in s.kept}
-    keys = {WatchKey(ref.group, ref.kind, ref.version, ref.namespace) for ref in refs}
-    if (stored := parts.store.stored()) is not None:
-        owned = stored.owners()
-        keys |= {WatchKey(ref.group, ref.kind, ref.version, ref.namespace) for ref in owned}
-    else:
-        places = {s.unit.namespace for s in sets}
-        keys |= {WatchKey(*kind, "v1", place) for kind in _USUAL_KINDS for place in places}
-    wide = {key for key in base_keys(()) if not key.namespace}
-    parts.observer.ensure(key for key in keys if replace(key, namespace="") not in wide)
-    return parts.observer.live()
 
 
 def finding_of(error: StokerError, location: SourceLocation | None = None) -> Finding:

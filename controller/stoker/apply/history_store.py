@@ -6,6 +6,9 @@ every window then starts now and nothing shrinks. Used by reconcile and the comm
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+
 from stoker.errors import StokerError
 from stoker.kube.errors import NotFound
 from stoker.log import get_log
@@ -18,6 +21,10 @@ __all__ = ["HISTORY_LABEL", "HistoryStore"]
 
 _log = get_log("history")
 
+ADOPTED = "adopted"
+"""Key of the commit that is worked on, beside the units' entries; theirs hold two dots."""
+JOBS = "jobs"
+"""Key of what is known of Jobs that vanish when they are done, as JSON."""
 HISTORY_LABEL = "stoker.dev/history"
 MAX_BYTES = 900_000
 """A ConfigMap holds 1 MiB; beyond this the history is kept in memory only."""
@@ -31,6 +38,8 @@ class HistoryStore:
         self._fleet_id = fleet_id
         self._ref = ObjectRef("", "ConfigMap", namespace, f"stoker-{fleet_id}-history")
         self._saved: dict[str, str] | None = None
+        self.adopted = ""
+        """The commit that was worked on, as `read` found it; empty when it is not known."""
 
     def read(self) -> History:
         """What the cluster holds; empty when there is none. Raises what the port raises."""
@@ -39,15 +48,38 @@ class HistoryStore:
         except NotFound:
             data = {}
         self._saved = {str(key): str(text) for key, text in data.items()}
+        self.adopted = self._saved.get(ADOPTED, "")
         return History.from_records(
             (UnitRef(*key.split(".", 2)), text)
             for key, text in sorted(self._saved.items())
             if key.count(".") >= 2
         )
 
-    def save(self, history: History) -> bool:
-        """Make the cluster hold it; nothing is sent when it does. False when it could not."""
+    def read_jobs(self) -> Mapping[str, str]:
+        """What was saved of Jobs; reads the cluster where nothing was read yet."""
+        if self._saved is None:
+            self.read()
+        try:
+            found = json.loads((self._saved or {}).get(JOBS, "{}"))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def save(
+        self, history: History, adopted: str = "", jobs: Mapping[str, str] | None = None
+    ) -> bool:
+        """Make the cluster hold it; nothing is sent when it does. False when it could not.
+
+        `adopted` is the commit that is worked on, where that may be another than the newest;
+        `jobs` what last stood of Jobs that vanish (None: as it was saved).
+        """
         data = {f"{ref.kind}.{ref.namespace}.{ref.name}": text for ref, text in history.records()}
+        if adopted:
+            data[ADOPTED] = adopted
+        if jobs is None:
+            jobs = self.read_jobs() if self._saved is not None else {}
+        if jobs:
+            data[JOBS] = json.dumps(dict(sorted(jobs.items())))
         if data == (self._saved or {}):
             return True
         if sum(len(key) + len(text) for key, text in data.items()) > MAX_BYTES:

@@ -47,10 +47,12 @@ def apply(
     from stoker.cli.print_diff import diff_text
     from stoker.cli.session import Session, Target, fleet_header, local_repo, only_fleet
     from stoker.cli.single import writing_alone
+    from stoker.cli.status_view import branch_files
     from stoker.diff import summarise
     from stoker.loop.lease import LeaseTiming
     from stoker.model.fleet import FleetMode
     from stoker.reconcile import Reach, State, reconcile
+    from stoker.report import previous_from_files
 
     planned = read_plan_file(Path(revision))
     if planned is not None:
@@ -63,7 +65,8 @@ def apply(
         )
         desired = session.desired(at)
         parts = session.parts(desired)
-        state = State()
+        files, _ = branch_files(path, desired.fleet.status_branch)
+        state = State(previous=previous_from_files(files))
         shown = reconcile(parts, state, revision=at, reach=Reach.DIFF)
         if shown.failure is not None or shown.changes is None or shown.live is None:
             print_findings((shown.failure,) if shown.failure else ())
@@ -93,6 +96,9 @@ def apply(
                 "the fleet is in mode Observe: nothing is written; commit `mode: Correct` first"
             )
             return Exit.OK
+        if shown.pending is not None:
+            narrate(f"nothing is written: {shown.pending.message}")
+            return Exit.UNDECIDED
         if not yes and not typer.confirm("Apply this?", err=True):
             narrate("nothing was written")
             return Exit.OK

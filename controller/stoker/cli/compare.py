@@ -15,6 +15,7 @@ from stoker.cli.base_view import BaseView
 from stoker.cli.exits import is_wrong_use
 from stoker.cli.field_lines import FieldLine, field_lines
 from stoker.cli.field_lines import State as RepoState
+from stoker.cli.notes import notes_of
 from stoker.cli.offline import Offline, offline
 from stoker.cli.print_plan import duration
 from stoker.cli.recorded import read_recorded
@@ -28,6 +29,7 @@ from stoker.cli.session import (
     only_fleet,
 )
 from stoker.clock import SystemClock
+from stoker.decide.hold_back import hold_back
 from stoker.diff import DiffMemo, diff
 from stoker.errors import BadInput, Finding, Stalled, StokerError
 from stoker.model.change import ChangeSet
@@ -80,6 +82,8 @@ class Compared:
     fleet_path: str = ""
     heads: Heads = field(default_factory=dict)
     """Fields of the units' files that differ from the base, or from what was applied last."""
+    notes: tuple[str, ...] = ()
+    """What holds the change up: suspensions, change windows, dependencies, overrides."""
 
 
 def compare(query: Query) -> Iterator[Compared]:
@@ -128,7 +132,7 @@ def _cluster(query: Query, target: Target) -> Compared:
         return Compared(
             header=f"{fleet_header(desired, target)}  head {_head(query, at.commit)}  "
             f"live {rfc3339(done.snapshot.taken_at_ms)[11:]}",
-            desired=desired,
+            desired=done.desired or desired,
             snapshot=done.snapshot,
             plan=done.plan,
             shapes=done.shapes,
@@ -138,6 +142,7 @@ def _cluster(query: Query, target: Target) -> Compared:
             findings=tuple(sorted(findings)),
             fleet_path=target.fleet_path,
             heads=_heads_since_applied(query, session, parts, desired, done),
+            notes=notes_of(done.desired or desired, done.snapshot, done.now_ms),
         )
 
 
@@ -162,6 +167,7 @@ def _revisions(query: Query, target: Target) -> Compared:
         DiffMemo(),
         plan=after.plan,
     )
+    changes = hold_back(changes, after.desired, {})
     head, seen = fleet_header(after.desired, target), f"live {rfc3339(now_ms)[11:]}"
     if query.snapshot:
         old = duration(max(0, SystemClock().now_ms() - now_ms))
@@ -180,6 +186,7 @@ def _revisions(query: Query, target: Target) -> Compared:
         findings=after.findings,
         fleet_path=target.fleet_path,
         heads=_heads_since_base(query, before, after, changes),
+        notes=notes_of(after.desired, snapshot, SystemClock().now_ms()),
     )
 
 

@@ -18,6 +18,7 @@ from stoker.cli.single import END_SECONDS, single_writer, writing_alone
 from stoker.cli.state_namespace import ensure_namespace
 from stoker.diff import Audit
 from stoker.errors import Finding, Retryable, StokerError
+from stoker.holding import Holding
 from stoker.log import get_log
 from stoker.loop.keeper import LeaseKeeper
 from stoker.loop.lease import LeaseTiming
@@ -29,6 +30,7 @@ from stoker.loop.work import Work
 from stoker.metrics import Metrics
 from stoker.model.history import History
 from stoker.model.refs import SourceRevision
+from stoker.objects.names import GROUP
 from stoker.observe import ObjectEvent, Observer
 from stoker.reconcile import Parts, State
 from stoker.report import MirrorWriter, PreviousStatus, Publisher
@@ -64,6 +66,7 @@ def build_work(session: Session, revision: SourceRevision, metrics: Metrics) -> 
         history=_history(parts),
         previous=_previous(publisher, desired.fleet.status_branch),
     )
+    state.holding.adopted = parts.history.adopted
     mirrors = MirrorWriter(parts.cluster, parts.clock, parts.identity.fleet_id)
     parts.prepare = _once(
         lambda: ensure_namespace(parts.cluster, session.target.namespace, parts.identity.fleet_id)
@@ -98,6 +101,7 @@ def _history(parts: Parts) -> History:
 def _catch_up(work: Work) -> None:
     """Forget what another controller may have changed while it held the lease."""
     work.state.history = _history(work.parts)
+    work.state.holding = Holding(adopted=work.parts.history.adopted)
     work.publisher.forget()
     work.mirrors.forget()
     if work.last is None and work.state.desired is not None:
@@ -206,13 +210,13 @@ class Controller:
         work.publisher.on_change = wake
         if keeper is not None:
             keeper.on_change = wake
-        observer = self._watching(parts, loop)
         poller = Poller(
             parts.repo,
             parts.clock,
             loop.put,
             interval_seconds=settings.loop.poll_interval_seconds,
         )
+        observer = self._watching(parts, loop, poller)
         server = self._serve(
             _Readiness(observer, poller, work.publisher, loop, keeper), loop, parts
         )
@@ -252,13 +256,18 @@ class Controller:
         keeper.start()
         return keeper
 
-    def _watching(self, parts: Parts, loop: Loop) -> Observer:
-        """The observer whose events wake the loop; it replaces the silent one of the session."""
+    def _watching(self, parts: Parts, loop: Loop, poller: Poller) -> Observer:
+        """The observer whose events wake the loop; it replaces the silent one of the session.
+
+        Whoever asks for a pass on the Fleet's mirror wants news of Git, too.
+        """
         clock = parts.clock
 
         def on_event(event: ObjectEvent) -> None:
             kind = EventKind.NOTICE if event.notice else EventKind.OBJECT
             loop.put(Event(kind, clock.monotonic(), detail=event.detail))
+            if (event.ref.group, event.ref.kind, bool(event.ref.name)) == (GROUP, "Fleet", True):
+                poller.poll_soon()
 
         parts.observer.on_event = on_event
         return parts.observer

@@ -100,6 +100,8 @@ def diff(
     documents = []
     for found in compare(Query(path, target, base, head, snapshot, all_fleets, verify=True)):
         narrate(found.header)
+        for note in found.notes:
+            narrate(note)
         print_findings(found.findings)
         assert found.changes is not None
         changes = within(found.changes, "" if all_namespaces else namespace)

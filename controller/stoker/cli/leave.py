@@ -26,6 +26,7 @@ from stoker.model.ports import Clock, Cluster
 from stoker.model.refs import ObjectRef
 from stoker.objects.names import (
     DRAINING_SINCE,
+    FLEET_ID,
     GROUP,
     OWNER,
     SERVICE_LABEL,
@@ -33,7 +34,7 @@ from stoker.objects.names import (
     VERSION,
     unit_of_mark,
 )
-from stoker.report import FLEET_ID, definition_manifests
+from stoker.report import definition_manifests
 
 __all__ = ["Found", "Leave", "Left"]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from stoker.check import check
 from stoker.decide import decide
+from stoker.decide.gates import gates
 from stoker.errors import Finding
 from stoker.model.fleet import Desired, ModelService, Unit
 from stoker.model.history import History
@@ -72,6 +73,7 @@ def _checked(
     if snapshot is None:
         plan = _imagined(desired, shapes.shapes, now_ms, node)
     else:
+        desired = gates(desired, snapshot, {}, {}, now_ms, waits=False).desired
         plan = decide(desired, shapes.shapes, snapshot, History(), now_ms)
     sets = check(desired, render(desired, shapes, plan, repo, renderer, fleet_id))
     findings = {*desired.findings, *shapes.findings, *(f for s in sets for f in s.findings)}

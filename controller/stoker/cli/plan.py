@@ -94,6 +94,8 @@ def plan(
         digest = decision_digest(found.plan)
         shown = only_namespace(found.plan, namespace)
         narrate(f"{found.header}  plan {digest[:7]}")
+        for note in found.notes:
+            narrate(note)
         print_findings(found.findings)
         arguments = (found.desired, found.shapes, found.snapshot, History(), found.plan.now_ms)
         likely, slow = foresee(*arguments), foresee(*arguments, slow=True)

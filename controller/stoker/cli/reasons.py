@@ -66,14 +66,18 @@ _API = {
 }
 
 _HOLDS = {
+    "ChangeWindowClosed": "The fleet has no open change window; what was applied is kept up.",
     "HeldNoCapacity": "No node can take the replica now, and placement.whenFull is Hold.",
     "SnapshotUnknown": "What the decision needs could not be read, so everything stays as it is.",
     "StartsFailing": "Replicas of this rev do not start, and no older one serves.",
+    "Suspended": "Suspended in Git or by hand: nothing of it is written, deleted or scaled.",
     "UpdateFailed": "Replicas of the new rev do not start; those of the old one go on serving.",
     "WaitingForDeparture": "Room comes free on a node that another replica is leaving.",
+    "WaitingForDependency": "A unit of dependsOn is not there yet; what runs stays.",
 }
 
 _CONDITIONS = {
+    "ChangeWindowClosed": "A newer revision waits for its change window.",
     "CountUnknown": "Who owns the count of replicas could not be read.",
     "Healthy": "Everything that stands is well.",
     "Idle": "Nothing is under way.",
@@ -91,7 +95,9 @@ _CONDITIONS = {
     "ScaledToZero": "Zero replicas are wanted, and none stands.",
     "Starting": "Replicas are on their way to Ready.",
     "Stuck": "A replica takes longer than coldStart.deadline, or crashes.",
+    "Suspended": "Suspended in Git or by hand; the condition of that name says by whom.",
     "Succeeded": "As Git wants it, and serving.",
+    "TimedOut": "It is not Healthy within its spec.timeout.",
     "UnitsNotReady": "Some units of the fleet are not Ready; the message names them.",
     "Unknown": "It could not be read, and unknown is not well.",
     "Waiting": "Something else must happen first; the message says what.",

@@ -56,6 +56,8 @@ def _snapshot(read: Callable[[str], bytes]) -> Snapshot:
         "nodes": sorted(nodes, key=lambda node: str(node["name"])),
         "services": index["services"],
         "unknown": index["unknown"],
+        "suspensions": index.get("suspensions", []),
+        "overrides": index.get("overrides", []),
     }
     return from_data(Snapshot, data)
 

@@ -22,7 +22,7 @@ from stoker.objects.selectors import Selector
 from stoker.reconcile import Reach, State, reconcile, reported
 from stoker.report import StatusView, previous_from_files, view_documents
 
-__all__ = ["find_view", "is_ready", "only_namespace"]
+__all__ = ["branch_files", "find_view", "is_ready", "only_namespace"]
 
 _STATUS = "status.yaml"
 
@@ -33,23 +33,27 @@ def find_view(
     *,
     git_only: bool,
     show_all: bool,
+    verify: bool = False,
     selector: Selector | None = None,
 ) -> StatusView:
     """The newest that can be had; raises Stalled when neither cluster nor branch answers.
 
-    With a selector only units that render an object with such labels, for which the cluster
-    must be there: the branch knows no labels.
+    With `verify` the API server is asked by dry run about what differs, so that a refusal
+    shows as one. With a selector only units that render an object with such labels, for
+    which the cluster must be there: the branch knows no labels.
     """
     with Session(local_repo(path), target) as session:
         at = session.repo.fetch()
         fleet_path = only_fleet(session.repo, at, target.fleet_path)
         session.target = replace(target, fleet_path=fleet_path)
         desired = session.desired(at)
-        files, origin = _branch(path, desired.fleet.status_branch)
+        files, origin = branch_files(path, desired.fleet.status_branch)
         why = ""
         if not git_only:
             try:
-                return _from_cluster(session, desired, files, show_all, selector)
+                return _from_cluster(
+                    session, desired, files, show_all=show_all, verify=verify, selector=selector
+                )
             except StokerError as error:
                 why = error.message
     if selector is not None:
@@ -74,10 +78,13 @@ def _from_cluster(
     session: Session,
     desired: Desired,
     files: dict[str, bytes],
-    show_all: bool,  # noqa: FBT001 - handed through
+    *,
+    show_all: bool,
+    verify: bool,
     selector: Selector | None,
 ) -> StatusView:
     parts = session.parts(desired)
+    parts.verify = verify
     state = State(desired=desired, previous=previous_from_files(files))
     done = reconcile(parts, state, revision=desired.revision, reach=Reach.DIFF)
     if done.failure is not None:
@@ -118,7 +125,7 @@ def _last_seen(cluster: Cluster, namespace: str, fleet_id: str) -> int | None:
     return to_milliseconds(str(renewed)) if renewed else None
 
 
-def _branch(path: Path, branch: str) -> tuple[dict[str, bytes], str]:
+def branch_files(path: Path, branch: str) -> tuple[dict[str, bytes], str]:
     """Files of the status branch as this clone knows it, and which commit that is."""
     for ref in (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}"):
         try:

@@ -8,7 +8,8 @@ Who owns a count is arbitrated by facts (design section 5):
   one, and their sum counts copies that stand only during a move. So the count decided last
   (history) is kept; with no history the sum of all live counts, which is never less than
   what was wanted; 1 when nothing stands. The same while a service changes to mode Scheduler.
-- else Git's `spec.replicas`.
+- else a live override that has not lapsed (`stoker override`), which never outranks the owners
+  above; else Git's `spec.replicas`.
 
 Only the second rule reads history.
 """
@@ -20,7 +21,9 @@ from dataclasses import dataclass
 from stoker.decide.case import Case
 from stoker.decide.fate import is_home
 from stoker.model.fleet import PlacementMode
+from stoker.model.flow import Override
 from stoker.model.plan import CountReason
+from stoker.model.times import rfc3339
 
 __all__ = ["Count", "wanted"]
 
@@ -33,8 +36,11 @@ class Count:
     reason: CountReason
 
 
-def wanted(case: Case, remembered: int | None) -> Count:
-    """The count now; `remembered` is what was decided last, None when that is not known."""
+def wanted(case: Case, remembered: int | None, override: Override | None = None) -> Count:
+    """The count now; `remembered` is what was decided last, None when that is not known.
+
+    `override` must not have lapsed.
+    """
     standing = [placement for placement in case.state.placements if not placement.terminating]
     home = [placement for placement in standing if is_home(case, placement)]
     settled = len(home) == len(standing)
@@ -43,6 +49,8 @@ def wanted(case: Case, remembered: int | None) -> Count:
         live = sum(placement.replicas for placement in home)
         if owner or case.spec.scaling_mode is not None:
             return Count(live, CountReason(owner or "External", "live value kept"))
+    if case.spec.replicas is not None and override is not None:
+        return _overridden(case, case.spec.replicas, override)
     if case.spec.replicas is not None:
         return Count(case.spec.replicas, CountReason("Git", "spec.replicas"))
     if remembered is not None:
@@ -51,3 +59,14 @@ def wanted(case: Case, remembered: int | None) -> Count:
         live = sum(placement.replicas for placement in standing)
         return Count(live, CountReason("External", "sum of live counts"))
     return Count(1, CountReason("External", "nothing stands yet"))
+
+
+def _overridden(case: Case, of_git: int, override: Override) -> Count:
+    """The count of the override; below the floor of Git's count it says so."""
+    detail = f"until {rfc3339(override.until_ms)}, Git wants {of_git}"
+    floor = case.spec.floor(of_git)
+    if override.replicas < floor:
+        detail += f", below the floor ({floor})"
+    if override.reason:
+        detail += f": {override.reason}"
+    return Count(override.replicas, CountReason("Override", detail))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from typing import assert_never
 
 from stoker.decide.case import Case, case_from
-from stoker.decide.count import wanted
+from stoker.decide.count import Count, wanted
 from stoker.decide.explain import named_rejections
 from stoker.decide.holds import held_for_unknown
 from stoker.decide.moves import earliest
@@ -20,11 +21,13 @@ from stoker.decide.scheduler_mode import count_only
 from stoker.decide.slots import Standing, slots_of
 from stoker.decide.transition import Step, transition
 from stoker.model.fleet import Desired, ModelService, PlacementMode
+from stoker.model.flow import Held, HeldBy, Override
 from stoker.model.history import History, UnitHistory
-from stoker.model.plan import CountReason, Plan, ServiceDecision
+from stoker.model.plan import CountReason, Hold, Plan, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ServiceState, Snapshot
+from stoker.model.times import rfc3339
 from stoker.objects.names import MAX_SERVICE_IN_NAME
 
 __all__ = ["decide", "decide_steps"]
@@ -70,14 +73,19 @@ def decide_steps(
     known = dict(history.entries)
     decisions: list[ServiceDecision] = []
     wakes: list[int | None] = []
+    held = {each.unit: each for each in desired.held if each.whole}
+    overrides = {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
     for case in cases:
         past = known.get(case.ref, UnitHistory())
         unknown = _unknown(case, snapshot)
+        override = overrides.get(case.ref)
         if unknown:
-            decision = _left_alone(case, unknown)
+            decision = _left_alone(case, held_for_unknown(unknown))
+        elif case.ref in held:
+            decision = _held(case, held[case.ref], wanted(case, past.wanted, override))
         else:
-            decision, wake_at_ms = _decided(case, index, past, now_ms)
-            wakes.append(wake_at_ms)
+            decision, wake_at_ms = _decided(case, index, past, override, now_ms)
+            wakes += [wake_at_ms, override.until_ms if override is not None else None]
             known[case.ref] = _learned(past, decision, now_ms)
         decisions.append(decision)
         yield decision
@@ -145,7 +153,32 @@ def _prefix(service: str) -> str:
     return service[:MAX_SERVICE_IN_NAME].rstrip("-.") + "-"
 
 
-def _left_alone(case: Case, unknown: list[tuple[str, str]]) -> ServiceDecision:
+def _held(case: Case, held: Held, count: Count) -> ServiceDecision:
+    """What stands is left exactly as it is; the count is what would be wanted."""
+    hold = Hold(held.by, held.message, _ends(held))
+    return replace(
+        _left_alone(case, hold),
+        replicas=count.replicas,
+        count=count.reason,
+        floor=case.spec.floor(count.replicas),
+    )
+
+
+def _ends(held: Held) -> str:
+    if held.until_ms is not None:
+        return f"ends by itself at {rfc3339(held.until_ms)}"
+    match held.by:
+        case HeldBy.SUSPENDED:
+            return "resumed in Git, or by stoker resume where it was suspended by hand"
+        case HeldBy.DEPENDENCY:
+            return "goes on by itself as soon as that is so"
+        case HeldBy.WINDOW:
+            return "a commit that changes the windows"
+        case _ as never:
+            assert_never(never)
+
+
+def _left_alone(case: Case, hold: Hold) -> ServiceDecision:
     """Nothing is created, retired or lowered."""
     slots = [slot for placement in case.state.placements for slot in slots_of(placement)]
     return ServiceDecision(
@@ -157,15 +190,15 @@ def _left_alone(case: Case, unknown: list[tuple[str, str]]) -> ServiceDecision:
         ready=sum(1 for slot in slots if slot.standing is Standing.READY),
         warming=sum(1 for slot in slots if slot.standing is Standing.WARMING),
         untouched=tuple(sorted(placement.name for placement in case.state.placements)),
-        holds=(held_for_unknown(unknown),),
+        holds=(hold,),
         updating=_is_updating(case),
     )
 
 
 def _decided(
-    case: Case, index: Index, past: UnitHistory, now_ms: int
+    case: Case, index: Index, past: UnitHistory, override: Override | None, now_ms: int
 ) -> tuple[ServiceDecision, int | None]:
-    count = wanted(case, past.wanted)
+    count = wanted(case, past.wanted, override)
     in_nodes = case.spec.placement_mode is PlacementMode.NODES
     step = (transition if in_nodes else count_only)(case, index, count.replicas, now_ms)
     decision = ServiceDecision(

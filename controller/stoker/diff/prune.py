@@ -14,8 +14,9 @@ from stoker.diff.consent import Consent, consent_of
 from stoker.diff.ground import Ground
 from stoker.errors import StokerError
 from stoker.model.change import Action, Change
-from stoker.model.fleet import ModelService, PruneMode
+from stoker.model.fleet import ModelService
 from stoker.model.live import LiveObject
+from stoker.model.prune import PruneMode
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects import names
 from stoker.objects.consent import consents_on_live

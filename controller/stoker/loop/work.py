@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stoker.decide.retry import next_retry_ms
 from stoker.log import get_log
 from stoker.loop.loop import PassRequest, PassVerdict
 from stoker.metrics import Metrics
@@ -23,7 +24,7 @@ __all__ = ["Work"]
 _log = get_log("pass")
 
 RETRY_SECONDS = 15.0
-"""When a unit waits or failed and names no instant of its own, look again then."""
+"""When what left Git waits or failed, look again then; units have their own back-off."""
 LOOK_AGAIN_SECONDS = 1.0
 """After a pass that wrote something: our own writes are folded into the caches, so that no
 watch tells of them, and what they were waited for (traffic off, a freed node) goes on here.
@@ -110,15 +111,22 @@ class Work:
         if self._mirrors_pending:
             wishes.append(0.0)
         if done.outcome is not None:
-            results = set(_results(done.outcome))
-            if results & _WRITTEN:
+            if set(_results(done.outcome)) & _WRITTEN:
                 wishes.append(LOOK_AGAIN_SECONDS)
-            if results & _PENDING or done.outcome.failure is not None:
+            leaving = {item.result for item in done.outcome.pruned}
+            if leaving & _PENDING or done.outcome.failure is not None:
                 wishes.append(RETRY_SECONDS)
         return PassVerdict(failed=False, wake_in=min(wishes, default=None))
 
     def _instants(self, done: Pass) -> Iterator[int]:
-        """When plan and outcome ask for another look, in milliseconds since the epoch."""
+        """When plan, outcome, retries and what is held ask for another look, in milliseconds
+        since the epoch.
+        """
+        if done.wake_at_ms is not None:
+            yield done.wake_at_ms
+        retry_ms = next_retry_ms(self.state.holding.retries)
+        if done.outcome is not None and retry_ms is not None:
+            yield retry_ms
         if done.plan is not None and done.plan.wake_at_ms is not None:
             yield done.plan.wake_at_ms
         if done.outcome is not None and done.outcome.wake_at_ms is not None:

@@ -11,8 +11,10 @@ from enum import StrEnum
 from typing import Any
 
 from stoker.errors import Finding, SourceLocation
+from stoker.model.flow import ChangeWindow, Flow, Held
 from stoker.model.health_file import HealthCheck
 from stoker.model.ignore_rule import IgnoreRule
+from stoker.model.prune import PruneSettings
 from stoker.model.refs import SourceRevision, UnitRef
 
 __all__ = [
@@ -27,13 +29,10 @@ __all__ = [
     "Drain",
     "Fleet",
     "FleetMode",
-    "MaxUnits",
     "ModelService",
     "Pin",
     "PlacementMode",
     "Pool",
-    "PruneMode",
-    "PruneSettings",
     "Requirement",
     "ScalingMode",
     "SecretKey",
@@ -82,14 +81,6 @@ class ScalingMode(StrEnum):
     """External: somebody else owns the count of replicas."""
 
     EXTERNAL = "External"
-
-
-class PruneMode(StrEnum):
-    """What happens to objects that left Git."""
-
-    AUTO = "Auto"
-    CONFIRM = "Confirm"
-    NEVER = "Never"
 
 
 class DeletionPolicy(StrEnum):
@@ -144,29 +135,6 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class MaxUnits:
-    """A cap as a count or a percentage of the fleet's units (rounded up, at least 1)."""
-
-    count: int | None = None
-    percent: int | None = 10
-
-    def resolve(self, total: int) -> int:
-        """How many units may go at once, of `total`."""
-        if self.count is not None:
-            return self.count
-        percent = self.percent if self.percent is not None else 10
-        return max(1, -(-total * percent // 100))
-
-
-@dataclass(frozen=True, slots=True)
-class PruneSettings:
-    """How what left Git is deleted."""
-
-    mode: PruneMode = PruneMode.AUTO
-    max_units: MaxUnits = field(default_factory=MaxUnits)
-
-
-@dataclass(frozen=True, slots=True)
 class StatusSettings:
     """Where and how often status goes back to Git. An empty branch means the default."""
 
@@ -190,6 +158,8 @@ class Fleet:
     template_paths: tuple[str, ...] = ()
     ignore: tuple[IgnoreRule, ...] = ()
     deletion_policy: DeletionPolicy = DeletionPolicy.ORPHAN
+    suspend: bool = False
+    change_windows: tuple[ChangeWindow, ...] = ()
 
     @property
     def status_branch(self) -> str:
@@ -311,6 +281,7 @@ class Unit:
     location: SourceLocation
     digest: str
     lines: tuple[tuple[str, SourceLocation], ...] = ()
+    flow: Flow = field(default_factory=Flow)
 
     def line_of(self, path: str) -> SourceLocation:
         """Where a field stands, or the closest parent that has a place."""
@@ -343,6 +314,8 @@ class Desired:
     """What the fleet's own health files say, one check a kind, by file and place in it."""
     allow_delete: tuple[str, ...] = ()
     """Arguments of `Stoker-Allow-Delete:` trailers of the commit: unit refs or `all`."""
+    held: tuple[Held, ...] = ()
+    """Units held in this pass, sorted by ref, each once; decided before everything else."""
 
     def unit(self, ref: UnitRef) -> Unit | None:
         """The unit of that name, if the files have one."""

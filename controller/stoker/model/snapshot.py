@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from stoker.model.flow import Override, Suspension
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources
 
@@ -186,6 +187,9 @@ class Snapshot:
     nodes: tuple[Node, ...] = ()
     services: tuple[ServiceState, ...] = ()
     unknown: tuple[tuple[str, str], ...] = ()
+    suspensions: tuple[Suspension, ...] = ()
+    """What people asked for by annotations on mirrors; lapsed ones may be among them."""
+    overrides: tuple[Override, ...] = ()
 
     def service(self, ref: UnitRef) -> ServiceState:
         """What stands of that service; an empty state when nothing does."""

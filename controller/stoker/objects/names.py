@@ -12,6 +12,7 @@ __all__ = [
     "ADOPTED",
     "API_VERSION",
     "DRAINING_SINCE",
+    "FLEET_ID",
     "FLEET_LABEL",
     "GROUP",
     "MANAGED_BY",
@@ -67,6 +68,8 @@ RECONCILE = "stoker.dev/reconcile"
 """Annotation in Git: `disabled` leaves the object as it is live."""
 ADOPTED = "stoker.dev/adopted"
 """Annotation on live objects that somebody else made and this fleet took over; ours to write."""
+FLEET_ID = "stoker.dev/fleet-id"
+"""Annotation on mirrors: the fleet that writes them. It proves no ownership of anything else."""
 
 FLEET_LABEL = "stoker.dev/fleet"
 SERVICE_LABEL = "stoker.dev/service"

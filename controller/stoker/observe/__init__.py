@@ -2,6 +2,7 @@
 
 from stoker.observe.events import ObjectEvent
 from stoker.observe.keys import WatchKey, base_keys
+from stoker.observe.listed import listed
 from stoker.observe.live import CachedLive
 from stoker.observe.observe import Observation, observe
 from stoker.observe.observer import Observer, WatchStatus
@@ -16,5 +17,6 @@ __all__ = [
     "WatchKey",
     "WatchStatus",
     "base_keys",
+    "listed",
     "requests_of_pod",
 ]

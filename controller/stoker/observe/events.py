@@ -20,6 +20,7 @@ from stoker.observe.nodes import NodeFacts, StateFacts
 from stoker.observe.pods import PodFacts
 from stoker.observe.projection import Entry
 from stoker.observe.store import Changed
+from stoker.observe.wishes import MirrorFacts
 
 __all__ = ["ObjectEvent", "events_from"]
 
@@ -64,6 +65,8 @@ def events_from(
 
 def _matters(change: Changed, rules: HealthRules | None) -> bool:
     before, after = change.before, change.after
+    if any(isinstance(e.facts, MirrorFacts) for e in (before, after) if e is not None):
+        return _asks(before) != _asks(after)
     if before is None or after is None or before.uid != after.uid:
         return True
     if before.facts != after.facts or before.owner != after.owner:
@@ -71,6 +74,12 @@ def _matters(change: Changed, rules: HealthRules | None) -> bool:
     if not after.whole and not before.whole:
         return False
     return before.content != after.content or _health(before, rules) != _health(after, rules)
+
+
+def _asks(entry: Entry | None) -> tuple[tuple[str, str], ...]:
+    """What people ask for on a mirror; everything else on it we wrote ourselves."""
+    facts = entry.facts if entry is not None else None
+    return facts.asks if isinstance(facts, MirrorFacts) else ()
 
 
 def _health(entry: Entry, rules: HealthRules | None) -> HealthVerdict:

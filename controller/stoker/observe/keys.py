@@ -14,12 +14,14 @@ from stoker.objects.names import GROUP, VERSION
 
 __all__ = [
     "CRDS",
+    "FLEETS",
     "HPAS",
     "NAMESPACES",
     "NODES",
     "NODE_STATES",
     "PODS",
     "SCALED_OBJECTS",
+    "SERVICES",
     "WatchKey",
     "base_keys",
 ]
@@ -64,8 +66,11 @@ CRDS = WatchKey("apiextensions.k8s.io", "CustomResourceDefinition", "v1")
 HPAS = WatchKey("autoscaling", "HorizontalPodAutoscaler", "v2")
 SCALED_OBJECTS = WatchKey("keda.sh", "ScaledObject", "v1alpha1")
 NODE_STATES = WatchKey(GROUP, "NodeState", VERSION)
+FLEETS = WatchKey(GROUP, "Fleet", VERSION)
+SERVICES = WatchKey(GROUP, "ModelService", VERSION)
+"""The mirrors: people ask things of us by annotations on them."""
 
-_BASE = (NODES, PODS, NAMESPACES, CRDS, HPAS, SCALED_OBJECTS, NODE_STATES)
+_BASE = (NODES, PODS, NAMESPACES, CRDS, HPAS, SCALED_OBJECTS, NODE_STATES, FLEETS, SERVICES)
 
 
 def base_keys(namespaces: Iterable[str]) -> tuple[WatchKey, ...]:

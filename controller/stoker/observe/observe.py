@@ -12,9 +12,19 @@ from dataclasses import dataclass, replace
 
 from stoker.errors import StokerError
 from stoker.model.fleet import Desired
+from stoker.model.flow import Suspension
 from stoker.model.live import LiveView
+from stoker.model.refs import UnitRef
 from stoker.model.snapshot import Node, ServiceState, Snapshot
-from stoker.observe.keys import NODE_STATES, NODES, PODS, WatchKey, base_keys
+from stoker.observe.keys import (
+    FLEETS,
+    NODE_STATES,
+    NODES,
+    PODS,
+    SERVICES,
+    WatchKey,
+    base_keys,
+)
 from stoker.observe.live import KindView, scalers_of
 from stoker.observe.nodes import NodeFacts, StateFacts, nodes_from
 from stoker.observe.observer import Observer
@@ -22,6 +32,7 @@ from stoker.observe.pods import PodFacts
 from stoker.observe.reflector import NO_SUCH_KIND
 from stoker.observe.replicas import DeploymentFacts, services_from
 from stoker.observe.store import Name
+from stoker.observe.wishes import MirrorFacts, Wishes, wishes_of
 
 __all__ = ["Observation", "observe"]
 
@@ -35,6 +46,8 @@ class Observation:
 
     snapshot: Snapshot
     live: LiveView
+    reconcile: str = ""
+    """The newest request for a pass, as it stands on the Fleet's mirror."""
 
 
 def observe(observer: Observer, desired: Desired, now_ms: int) -> Observation:
@@ -54,14 +67,44 @@ def observe(observer: Observer, desired: Desired, now_ms: int) -> Observation:
     cluster_uid = _cluster_uid(observer, unknown)
     if observer.history_went_back():
         unknown["history"] = "the cluster was restored to an older state"
+    wishes = _wishes(observer, kinds)
+    suspensions = (*wishes.suspensions, *_unread(kinds, desired.fleet.name))
     snapshot = Snapshot(
         taken_at_ms=now_ms,
         cluster_uid=cluster_uid,
         nodes=_nodes(observer, kinds, unknown, now_ms),
         services=_services(observer, kinds, desired, now_ms),
         unknown=tuple(sorted(unknown.items())),
+        suspensions=suspensions,
+        overrides=wishes.overrides,
     )
-    return Observation(snapshot, observer.live(kinds))
+    return Observation(snapshot, observer.live(kinds), wishes.reconcile)
+
+
+def _wishes(observer: Observer, kinds: tuple[KindView, ...]) -> Wishes:
+    """What people ask of this fleet; while mirrors cannot be read, what they asked last."""
+    mirrors = (
+        entry.facts
+        for view in kinds
+        if view.key in {FLEETS, SERVICES}
+        for entry in view.entries.values()
+        if isinstance(entry.facts, MirrorFacts)
+    )
+    return wishes_of(mirrors, observer.fleet_id)
+
+
+def _unread(kinds: tuple[KindView, ...], fleet: str) -> tuple[Suspension, ...]:
+    """The fleet counts as suspended while a kind of mirrors was never read: unknown is not no.
+
+    Where there is no right to read them, or no such kind, nobody can have asked for anything.
+    """
+    for view in kinds:
+        why = view.why_unknown
+        known = not why or why == NO_SUCH_KIND or why.startswith("forbidden")
+        if view.key in {FLEETS, SERVICES} and not known and not view.entries:
+            reason = f"whether it is suspended is unknown: {view.key.label}: {why}"
+            return (Suspension(UnitRef("Fleet", "", fleet), reason, by_hand=False),)
+    return ()
 
 
 def _cluster_uid(observer: Observer, unknown: dict[str, str]) -> str:

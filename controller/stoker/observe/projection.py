@@ -20,17 +20,20 @@ from stoker.objects.health_fields import items, mapping, text
 from stoker.objects.schema_table import schema_for
 from stoker.observe.external import ScaleTarget, scale_target
 from stoker.observe.keys import (
+    FLEETS,
     HPAS,
     NAMESPACES,
     NODE_STATES,
     NODES,
     PODS,
     SCALED_OBJECTS,
+    SERVICES,
     WatchKey,
 )
 from stoker.observe.nodes import NodeFacts, StateFacts, node_facts, state_facts
 from stoker.observe.pods import PodFacts, pod_facts
 from stoker.observe.replicas import DeploymentFacts, deployment_facts
+from stoker.observe.wishes import MirrorFacts, mirror_facts
 
 __all__ = ["Entry", "Facts", "entry_from"]
 
@@ -49,9 +52,14 @@ _KEPT_METADATA = (
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Holds a whole manifest, of Secrets too: never kept of strangers or Secrets."""
 
+_MIRRORS = frozenset({FLEETS, SERVICES})
+"""We write them ourselves all the time, and read nothing of them but annotations."""
+
 _encode = msgspec.json.Encoder(order="sorted").encode
 
-Facts: TypeAlias = PodFacts | NodeFacts | StateFacts | ScaleTarget | DeploymentFacts | str
+Facts: TypeAlias = (
+    PodFacts | NodeFacts | StateFacts | ScaleTarget | DeploymentFacts | MirrorFacts | str
+)
 """Kind-specific facts; str is a Namespace's phase."""
 
 
@@ -85,7 +93,7 @@ def entry_from(raw: dict[str, Any], key: WatchKey, fleet_id: str) -> Entry:
     owner = text(mapping(metadata, "annotations"), names.OWNER)
     unit = names.unit_of_mark(owner, fleet_id, ref) if owner else None
     ours = unit is not None or _is_managed(metadata, names.manager_of(fleet_id))
-    whole = ours and ref.kind != "Secret"
+    whole = ours and ref.kind != "Secret" and key not in _MIRRORS
     kept = {**raw, "apiVersion": ref.api_version, "kind": ref.kind}
     return Entry(
         namespace=ref.namespace,
@@ -161,6 +169,8 @@ def _facts(raw: dict[str, Any], key: WatchKey, unit: UnitRef | None) -> Facts | 
         return _namespace_phase(raw)
     if kind in {(HPAS.group, HPAS.kind), (SCALED_OBJECTS.group, SCALED_OBJECTS.kind)}:
         return scale_target(raw)
+    if key in _MIRRORS:
+        return mirror_facts(raw)
     return None
 
 

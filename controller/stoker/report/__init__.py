@@ -1,10 +1,12 @@
 """The last stage: conditions, status documents, mirrors, decision records, and who writes them."""
 
+from stoker.report.conditions import is_retryable
 from stoker.report.definitions import definition_manifests, definition_texts
 from stoker.report.inputs import (
     Event,
     EventType,
     Identity,
+    Pending,
     Report,
     ReportInputs,
     StatusWritten,
@@ -12,7 +14,6 @@ from stoker.report.inputs import (
 from stoker.report.install import InstallSettings, Login, install_manifests, instance_id
 from stoker.report.install_key import DeployKey, new_deploy_key, wants_deploy_key
 from stoker.report.mirror import Mirror
-from stoker.report.mirrors import FLEET_ID
 from stoker.report.mirrors_write import MirrorsWritten, MirrorWriter
 from stoker.report.previous import PreviousStatus, previous_from_files
 from stoker.report.publish import Publisher, Submission
@@ -20,6 +21,7 @@ from stoker.report.reasons import REASONS
 from stoker.report.records import DecisionInputs
 from stoker.report.render_status import Paint, StatusView, render_status, view_documents
 from stoker.report.report import decision_digest, report
+from stoker.report.standings import standings_of
 from stoker.report.unit_report import UnitReport
 
 __all__ = [
@@ -30,17 +32,18 @@ __all__ = [
     "DeployKey",
     "Event",
     "EventType",
-    "FLEET_ID",
     "Identity",
     "install_manifests",
     "InstallSettings",
     "instance_id",
+    "is_retryable",
     "Login",
     "Mirror",
     "MirrorsWritten",
     "MirrorWriter",
     "new_deploy_key",
     "Paint",
+    "Pending",
     "previous_from_files",
     "PreviousStatus",
     "Publisher",
@@ -49,6 +52,7 @@ __all__ = [
     "Report",
     "report",
     "ReportInputs",
+    "standings_of",
     "StatusView",
     "StatusWritten",
     "Submission",

@@ -41,6 +41,11 @@ class Reason(StrEnum):
     """Something else must happen first; the message says what."""
     UNITS_NOT_READY = "UnitsNotReady"
     PRUNE_HELD = "PruneHeld"
+    SUSPENDED = "Suspended"
+    CHANGE_WINDOW_CLOSED = "ChangeWindowClosed"
+    """A newer revision waits for its change window; the one before is kept up."""
+    TIMED_OUT = "TimedOut"
+    """Not Healthy within spec.timeout."""
     PRUNING = "Pruning"
     KEPT = "Kept"
     """Left Git; its objects stay because policy or lack of proof says so (row 79)."""
@@ -120,18 +125,27 @@ class Judgement:
     why_not_ready: str = ""
     why_not_ready_message: str = ""
     out_of_sync_message: str = ""
+    suspended: str = ""
+    """By whom, empty for not; then there is a fifth condition, Suspended."""
+    suspended_since: str = ""
+    excused: bool = False
+    """Everything that is out of sync is so because it is suspended."""
     writes: bool = True
 
 
 def conditions_of(
     judgement: Judgement, previous: tuple[Condition, ...], now_ms: int
 ) -> tuple[Condition, ...]:
-    """Spell a judgement as conditions: Ready, Reconciling, Stalled, Healthy, in this order."""
+    """Spell a judgement as conditions: Ready, Reconciling, Stalled, Healthy, in this order.
+
+    A fifth, Suspended, follows while something is suspended.
+    """
     drafts = (
         _ready(judgement),
         _reconciling(judgement),
         _stalled(judgement),
         _healthy(judgement),
+        *_suspended(judgement),
     )
     return with_times(drafts, previous, now_ms)
 
@@ -139,14 +153,14 @@ def conditions_of(
 def with_times(
     drafts: tuple[Condition, ...], previous: tuple[Condition, ...], now_ms: int
 ) -> tuple[Condition, ...]:
-    """Fill in when each status last changed: now, unless it is what it was."""
+    """Fill in when each status last changed: now, unless it is what it was, or is said."""
     before = {condition.type: condition for condition in previous}
     now = rfc3339(now_ms)
     found = []
     for draft in drafts:
         old = before.get(draft.type)
         kept = old is not None and old.status == draft.status and old.since
-        since = old.since if old is not None and kept else now
+        since = draft.since or (old.since if old is not None and kept else now)
         message = draft.message[:MAX_MESSAGE]
         found.append(Condition(draft.type, draft.status, draft.reason, message, since))
     return tuple(found)
@@ -162,7 +176,7 @@ def _ready(j: Judgement) -> Condition:
         return _condition("Ready", "False", j.why_not_ready, j.why_not_ready_message)
     if j.health in {Health.DEGRADED, Health.MISSING, Health.PROGRESSING}:
         return _condition("Ready", "False", j.health_reason, j.health_message)
-    if j.sync is Sync.OUT_OF_SYNC:
+    if j.sync is Sync.OUT_OF_SYNC and not j.excused:
         return _condition("Ready", "False", Reason.OUT_OF_SYNC, j.out_of_sync_message)
     if j.sync is Sync.UNKNOWN or j.health is Health.UNKNOWN:
         reason = j.health_reason if j.health is Health.UNKNOWN else Reason.UNKNOWN
@@ -173,11 +187,13 @@ def _ready(j: Judgement) -> Condition:
 def _reconciling(j: Judgement) -> Condition:
     if j.retrying:
         return _condition("Reconciling", "True", j.retrying, j.retrying_message)
+    if j.suspended:
+        return _condition("Reconciling", "False", Reason.SUSPENDED, j.suspended)
     if not j.writes:
         return _condition("Reconciling", "False", Reason.OBSERVING, "")
     if j.stalled:
         return _condition("Reconciling", "False", Reason.IDLE, "")
-    if j.sync is Sync.OUT_OF_SYNC:
+    if j.sync is Sync.OUT_OF_SYNC and not j.excused:
         return _condition("Reconciling", "True", Reason.PROGRESSING, j.out_of_sync_message)
     if j.health is Health.PROGRESSING:
         return _condition("Reconciling", "True", Reason.PROGRESSING, j.health_message)
@@ -195,6 +211,12 @@ def _healthy(j: Judgement) -> Condition:
         return _condition("Healthy", "True", j.health_reason, j.health_message)
     status = "Unknown" if j.health is Health.UNKNOWN else "False"
     return _condition("Healthy", status, j.health_reason, j.health_message)
+
+
+def _suspended(j: Judgement) -> tuple[Condition, ...]:
+    if not j.suspended:
+        return ()
+    return (Condition("Suspended", "True", Reason.SUSPENDED, j.suspended, j.suspended_since),)
 
 
 def _condition(kind: str, status: str, reason: str, message: str) -> Condition:

@@ -16,7 +16,7 @@ from stoker.objects.names import API_VERSION
 from stoker.report.attention import attention
 from stoker.report.gpus import gpus_by_pool
 from stoker.report.history import HistoryEntry, history_to_data
-from stoker.report.inputs import ReportInputs
+from stoker.report.inputs import Pending, ReportInputs
 from stoker.report.previous import STATUS_PATH
 from stoker.report.unit_report import UnitReport
 from stoker.report.unit_state import LISTED, error_lines
@@ -38,6 +38,7 @@ class FleetFacts:
     history: tuple[HistoryEntry, ...]
     drift_hours: tuple[tuple[int, int], ...]
     """Objects put right by hour since the epoch, of the last 24 hours."""
+    pending: Pending | None = None
 
 
 def status_document(
@@ -63,6 +64,7 @@ def status_document(
         "source": {"ref": inputs.identity.source_ref, "path": inputs.identity.source_path},
         "lastAttemptedRevision": fleet.last_attempted,
         "lastAppliedRevision": fleet.last_applied,
+        **_pending(fleet.pending),
         "decisionDigest": f"sha256:{fleet.decision_digest}" if fleet.decision_digest else "",
         "sync": {"status": fleet.sync.value},
         "health": {"status": fleet.health.value},
@@ -86,6 +88,15 @@ def duration(milliseconds: int) -> str:
     return "".join(f"{count}{unit}" for count, unit in parts if count) or "0s"
 
 
+def _pending(found: Pending | None) -> dict[str, Any]:
+    """A newer revision that waits for its window; left out where there is none."""
+    if found is None:
+        return {}
+    until = rfc3339(found.until_ms) if found.until_ms is not None else ""
+    entry = {"revision": str(found.revision), "windows": list(found.windows), "until": until}
+    return {"pending": entry}
+
+
 def _summary(units: Sequence[UnitReport], drift_repaired: int) -> dict[str, int]:
     services = [unit.service for unit in units if unit.service is not None]
     return {
@@ -94,7 +105,8 @@ def _summary(units: Sequence[UnitReport], drift_repaired: int) -> dict[str, int]
         "healthy": sum(1 for unit in units if unit.health in {Health.HEALTHY, Health.SUSPENDED}),
         "objects": sum(unit.objects for unit in units),
         "held": sum(1 for service in services if service.holds),
-        "overrides": 0,
+        "overrides": sum(1 for service in services if service.count_source == "Override"),
+        "suspended": sum(1 for unit in units if unit.suspended),
         "driftRepaired24h": drift_repaired,
     }
 

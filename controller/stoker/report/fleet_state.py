@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stoker.decide.gates import fleet_suspension
 from stoker.errors import Finding, Severity
 from stoker.model.change import Action
 from stoker.model.fleet import FleetMode
 from stoker.model.outcome import Condition, Health, Sync
 from stoker.objects.health import HealthVerdict, worst
 from stoker.report.conditions import Judgement, Reason, camel, is_retryable, sentence
-from stoker.report.inputs import ReportInputs, StatusWritten
+from stoker.report.inputs import Pending, ReportInputs, StatusWritten
 from stoker.report.unit_report import UnitReport
 
-__all__ = ["applied_revision", "attempted_revision", "judge_fleet", "status_written"]
+__all__ = ["applied_revision", "attempted_revision", "judge_fleet", "pending_of", "status_written"]
 
 NAMED = 3
 """Units named in a message; the rest are counted."""
@@ -32,7 +33,7 @@ def judge_fleet(inputs: ReportInputs, units: Sequence[UnitReport]) -> Judgement:
     passing = failure is not None and is_retryable(failure.code) and inputs.desired is not None
     hold = _prune_hold(inputs)
     why, why_message = "", ""
-    not_ready = [unit for unit in units if not unit.ready]
+    not_ready = [unit for unit in units if not unit.ready and not unit.suspended]
     if failure is not None and not passing:
         why, why_message = camel(failure.code), sentence(failure)
     elif hold:
@@ -42,6 +43,9 @@ def judge_fleet(inputs: ReportInputs, units: Sequence[UnitReport]) -> Judgement:
         why_message = f"{len(not_ready)} of {len(units)} units: {_named(not_ready)}"
     stalled = failure is not None and not is_retryable(failure.code)
     verdict = _health(inputs, units)
+    waiting = pending_of(inputs, units)
+    pending = waiting.message if waiting is not None else ""
+    waits = Reason.CHANGE_WINDOW_CLOSED if pending else _retrying(units)
     return Judgement(
         sync=_sync(inputs, units),
         health=verdict.status,
@@ -49,13 +53,24 @@ def judge_fleet(inputs: ReportInputs, units: Sequence[UnitReport]) -> Judgement:
         health_message=verdict.message,
         stalled=camel(failure.code) if failure is not None and stalled else "",
         stalled_message=sentence(failure) if failure is not None and stalled else "",
-        retrying=Reason.RETRYING if failure is not None and not stalled else _retrying(units),
-        retrying_message=sentence(failure) if failure is not None and not stalled else "",
+        retrying=Reason.RETRYING if failure is not None and not stalled else waits,
+        retrying_message=sentence(failure) if failure is not None and not stalled else pending,
+        suspended=_suspended(inputs),
+        excused=all(unit.suspended for unit in units if unit.sync is not Sync.SYNCED),
         why_not_ready=why,
         why_not_ready_message=why_message,
         out_of_sync_message=_named([unit for unit in units if unit.sync is not Sync.SYNCED]),
         writes=inputs.desired is None or inputs.desired.fleet.mode is FleetMode.CORRECT,
     )
+
+
+def pending_of(inputs: ReportInputs, units: Sequence[UnitReport]) -> Pending | None:
+    """The revision that waits for its window; None for one that stands as a whole already."""
+    found = inputs.pending
+    if found is None or inputs.desired is None:
+        return found
+    stands = all(unit.sync is Sync.SYNCED for unit in units)
+    return None if stands and found.revision == inputs.desired.revision else found
 
 
 def attempted_revision(inputs: ReportInputs) -> str:
@@ -111,6 +126,14 @@ def _prune_hold(inputs: ReportInputs) -> str:
     return (
         (inputs.outcome.prune_hold if inputs.outcome else "") or changes.prune_hold if due else ""
     )
+
+
+def _suspended(inputs: ReportInputs) -> str:
+    """Who suspended the whole fleet; empty while it is not."""
+    if inputs.desired is None or inputs.snapshot is None:
+        return ""
+    found = fleet_suspension(inputs.desired, inputs.snapshot, inputs.now_ms)
+    return found.message if found is not None else ""
 
 
 def _all_unknown(units: Sequence[UnitReport]) -> bool:

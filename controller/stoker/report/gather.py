@@ -29,6 +29,7 @@ def facts_of(inputs: ReportInputs) -> Sequence[UnitFacts]:
     changes = {c.unit: c for c in inputs.changes.units} if inputs.changes is not None else {}
     outcomes = {o.unit: o for o in inputs.outcome.units} if inputs.outcome is not None else {}
     decisions = {d.ref: d for d in inputs.plan.decisions} if inputs.plan is not None else {}
+    held = {each.unit: each for each in desired.held}
     views = _views(inputs)
     wanted = set(specs) | set(desired.broken)
     pruned = {o.ref: o for o in inputs.outcome.pruned} if inputs.outcome is not None else {}
@@ -55,6 +56,7 @@ def facts_of(inputs: ReportInputs) -> Sequence[UnitFacts]:
                 gone=ref not in wanted and desired.unit_set_known,
                 previous=inputs.previous.units.get(ref),
                 results=results,
+                held=held.get(ref),
             )
         )
     return facts

@@ -13,11 +13,12 @@ from stoker.model.outcome import Condition, Document, PassOutcome
 from stoker.model.plan import Plan
 from stoker.model.refs import SourceRevision, UnitRef
 from stoker.model.snapshot import Snapshot
+from stoker.model.times import rfc3339
 from stoker.objects.health_rules import HealthRules
 from stoker.report.mirror import Mirror
 from stoker.report.previous import PreviousStatus
 
-__all__ = ["Event", "EventType", "Identity", "Report", "ReportInputs", "StatusWritten"]
+__all__ = ["Event", "EventType", "Identity", "Pending", "Report", "ReportInputs", "StatusWritten"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,23 @@ class StatusWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """A revision that change windows keep from being applied, until when (None: not foreseen)."""
+
+    revision: SourceRevision
+    windows: tuple[str, ...] = ()
+    until_ms: int | None = None
+
+    @property
+    def message(self) -> str:
+        """`9be0a17 is applied from 2026-11-30T08:00:00Z on (change windows: office)`."""
+        when = f"from {rfc3339(self.until_ms)} on" if self.until_ms is not None else "later"
+        return (
+            f"{self.revision.short} is applied {when} (change windows: {', '.join(self.windows)})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ReportInputs:
     """Everything one pass found out. None means that the pass did not get that far.
 
@@ -66,6 +84,9 @@ class ReportInputs:
     desired: Desired | None = None
     attempted: SourceRevision | None = None
     failure: Finding | None = None
+    pending: Pending | None = None
+    handled: str = ""
+    """The request for a pass that this one answered, as it stands on the Fleet's mirror."""
     snapshot: Snapshot | None = None
     plan: Plan | None = None
     changes: ChangeSet | None = None
@@ -115,3 +136,5 @@ class Report:
     mirrors: tuple[Mirror, ...]
     events: tuple[Event, ...]
     memory: PreviousStatus
+    wake_at_ms: int | None = None
+    """When a unit's timeout is over."""

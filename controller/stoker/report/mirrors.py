@@ -15,7 +15,14 @@ from stoker.model.codec import digest
 from stoker.model.fleet import Desired, ModelService, Unit
 from stoker.model.outcome import Condition
 from stoker.model.refs import UnitRef
-from stoker.objects.names import API_VERSION, FLEET_LABEL, MANAGED_BY, SERVICE_LABEL, SOURCE
+from stoker.objects.names import (
+    API_VERSION,
+    FLEET_ID,
+    FLEET_LABEL,
+    MANAGED_BY,
+    SERVICE_LABEL,
+    SOURCE,
+)
 from stoker.report.documents import FleetFacts
 from stoker.report.inputs import Identity
 from stoker.report.mirror import Mirror
@@ -23,10 +30,7 @@ from stoker.report.previous import PreviousStatus
 from stoker.report.unit_report import ServiceReport, UnitReport
 from stoker.report.units import conditions_to_data
 
-__all__ = ["FLEET_ID", "fleet_mirror", "service_mirrors"]
-
-FLEET_ID = "stoker.dev/fleet-id"
-"""Annotation on mirrors: the fleet that writes them. It proves no ownership of anything else."""
+__all__ = ["fleet_mirror", "service_mirrors"]
 
 
 def service_mirrors(
@@ -57,8 +61,11 @@ def fleet_mirror(
     fleet: FleetFacts,
     units: Iterable[UnitReport],
     written: tuple[Condition, ...] = (),
+    handled: str = "",
 ) -> Mirror:
-    """Show the fleet: `kubectl get fleets -A`. `written` is what no branch can say of itself."""
+    """Show the fleet: `kubectl get fleets -A`. `written` is what no branch can say of itself,
+    `handled` the newest request for a pass that was answered.
+    """
     units = tuple(units)
     spec = {
         "mode": desired.fleet.mode.value,
@@ -75,6 +82,8 @@ def fleet_mirror(
         "readyUnits": sum(1 for unit in units if unit.ready),
         "conditions": _conditions(fleet.conditions),
     }
+    if handled:
+        status["lastHandledReconcileAt"] = handled
     name = desired.fleet.name
     mirror = _mirror(identity, desired, "Fleet", identity.namespace, name, "", spec, status)
     return _with_written(mirror, written)
@@ -120,7 +129,7 @@ def _service_mirror(
         shown,
         _service_status(unit, report, service),
         count_known=count is not None,
-        count_external=service.count_source != "Git",
+        count_external=service.count_source not in {"Git", "Override"},
         made_from=unit.digest,
     )
 
@@ -143,8 +152,19 @@ def _service_status(unit: Unit, report: UnitReport, service: ServiceReport) -> d
         "sync": {"status": report.sync.value},
         "health": {"status": report.health.value},
         "lastAppliedRevision": report.applied_revision,
+        "digest": report.digest,
+        "countSource": service.count_source,
+        "floor": _floor(unit, service),
         "conditions": _conditions(report.conditions),
     }
+
+
+def _floor(unit: Unit, service: ServiceReport) -> int:
+    """The least Ready replicas at Git's own count, whatever an override says."""
+    spec = unit.spec
+    if isinstance(spec, ModelService) and spec.replicas is not None:
+        return spec.floor(spec.replicas)
+    return service.counts.floor
 
 
 def _conditions(conditions: Iterable[Condition]) -> list[dict[str, Any]]:

@@ -19,10 +19,9 @@ from stoker.model.ports import Clock, Cluster
 from stoker.model.refs import ObjectRef, ref_from_manifest
 from stoker.model.times import rfc3339
 from stoker.objects.health_fields import items, mapping, text
-from stoker.objects.names import GROUP, VERSION, manager_of
+from stoker.objects.names import FLEET_ID, GROUP, VERSION, manager_of
 from stoker.report.inputs import Report
 from stoker.report.mirror import Mirror
-from stoker.report.mirrors import FLEET_ID
 
 __all__ = ["MirrorWriter", "MirrorsWritten"]
 

@@ -16,6 +16,7 @@ from stoker.model.times import rfc3339, to_milliseconds
 from stoker.objects.health_fields import integer, items, mapping, text
 from stoker.report.inputs import StatusWritten
 from stoker.report.previous import STATUS_PATH
+from stoker.report.status_asks import ask_lines
 from stoker.report.status_rows import ago, clean, service_mark, table
 from stoker.report.status_trouble import trouble_lines
 from stoker.report.unit_report import UnitReport
@@ -70,6 +71,9 @@ def render_status(view: StatusView, paint: Paint = lambda value, _colour: value)
     trouble = trouble_lines(status, {str(unit.ref): unit for unit in units}, view.now_ms)
     if trouble:
         parts.append([paint("NEEDS ATTENTION", "bold"), *trouble])
+    asked = ask_lines(status, units, view.now_ms)
+    if asked:
+        parts.append(asked)
     services = [unit for unit in units if unit.service is not None]
     if services:
         parts.append(_services(services, view, paint))

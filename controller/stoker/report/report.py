@@ -22,6 +22,7 @@ from stoker.report.fleet_state import (
     applied_revision,
     attempted_revision,
     judge_fleet,
+    pending_of,
     status_written,
 )
 from stoker.report.gather import facts_of, in_scope
@@ -54,6 +55,7 @@ def report(inputs: ReportInputs, *, checkpoint: Callable[[], None] = lambda: Non
         decision_digest=decision_digest(inputs.plan) if inputs.plan is not None else "",
         history=_history(inputs, ordered, judgement),
         drift_hours=drift_hours(inputs, units),
+        pending=pending_of(inputs, ordered),
     )
     documents = _unit_documents(ordered, before)
     desired = inputs.desired
@@ -79,11 +81,15 @@ def report(inputs: ReportInputs, *, checkpoint: Callable[[], None] = lambda: Non
         complete=desired is not None and desired.unit_set_known,
         substance=memory.substance,
         urgent=_is_urgent(before, conditions, units),
-        mirrors=(fleet_mirror(inputs.identity, desired, fleet, ordered, written), *mirrors.values())
+        mirrors=(
+            fleet_mirror(inputs.identity, desired, fleet, ordered, written, inputs.handled),
+            *mirrors.values(),
+        )
         if desired
         else (),
         events=events_of(before, conditions, ordered),
         memory=memory,
+        wake_at_ms=min((u.due_ms for u in ordered if u.due_ms is not None), default=None),
     )
 
 

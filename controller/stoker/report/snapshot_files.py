@@ -76,6 +76,8 @@ def snapshot_files(
         "shards": sorted(files),
         "services": to_data(snapshot.services),
         "unknown": to_data(snapshot.unknown),
+        "suspensions": to_data(snapshot.suspensions),
+        "overrides": to_data(snapshot.overrides),
         "truncated": 0,
     }
     return _within_limit(index, files, groups)

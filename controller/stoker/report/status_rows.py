@@ -13,6 +13,7 @@ LONGEST = 300
 
 _MARKS = {
     "HorizontalPodAutoscaler": ("H", "H: count owned by HorizontalPodAutoscaler"),
+    "Override": ("O", "O: count set by hand for a time (stoker override)"),
     "ScaledObject": ("K", "K: count owned by ScaledObject (KEDA)"),
 }
 _OTHER = ("E", "E: count owned by another controller")

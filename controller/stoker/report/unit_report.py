@@ -8,6 +8,7 @@ from stoker.model.outcome import Condition, Health, Sync
 from stoker.model.refs import UnitRef
 
 __all__ = [
+    "Attempt",
     "Cause",
     "ErrorLine",
     "HoldLine",
@@ -110,6 +111,14 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """Which revision of a unit is being tried (first 12 digits of its digest), since when."""
+
+    digest: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceReport:
     """What only a ModelService has. `count_source` is `Git` or the owner by name."""
 
@@ -151,6 +160,11 @@ class UnitReport:
     notes: tuple[ObjectLine, ...] = ()
     errors: tuple[ErrorLine, ...] = field(default=())
     truncated: bool = False
+    depends_on: tuple[str, ...] = ()
+    attempt: Attempt | None = None
+    """None while the unit is held."""
+    due_ms: int | None = None
+    """When spec.timeout is over; not written anywhere, made anew in each pass."""
 
     def condition(self, kind: str) -> Condition | None:
         """The condition of that type."""
@@ -160,6 +174,12 @@ class UnitReport:
     def ready(self) -> bool:
         """Whether it stands as Git wants it and can serve."""
         condition = self.condition("Ready")
+        return condition is not None and condition.status == "True"
+
+    @property
+    def suspended(self) -> bool:
+        """Whether nothing of it is written, because somebody said so."""
+        condition = self.condition("Suspended")
         return condition is not None and condition.status == "True"
 
     @property

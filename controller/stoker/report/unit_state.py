@@ -5,11 +5,12 @@ In: the inputs of report, indexed once. Called by report for every unit in scope
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stoker.errors import Finding, Severity, SourceLocation
 from stoker.model.change import Action, Change, UnitChanges
 from stoker.model.fleet import FleetMode, ModelService, Unit
+from stoker.model.flow import Held
 from stoker.model.outcome import Health, ObjectOutcome, Result, Sync, UnitOutcome
 from stoker.model.plan import ServiceDecision
 from stoker.model.refs import ObjectRef, UnitRef
@@ -25,6 +26,15 @@ from stoker.report.conditions import (
 )
 from stoker.report.inputs import ReportInputs
 from stoker.report.service_state import ServiceView, judge_service, service_report
+from stoker.report.unit_held import (
+    attempt_of,
+    due_ms,
+    health_word,
+    judged_with,
+    late_message,
+    timed_out,
+    verdict_with,
+)
 from stoker.report.unit_report import ErrorLine, ObjectLine, ServiceReport, UnitReport
 
 __all__ = ["UnitFacts", "error_lines", "unit_report"]
@@ -52,6 +62,7 @@ class UnitFacts:
     """It left Git; its objects are deleted or kept."""
     previous: UnitReport | None = None
     results: dict[ObjectRef, ObjectOutcome] = field(default_factory=dict, hash=False)
+    held: Held | None = None
 
 
 def unit_report(facts: UnitFacts, inputs: ReportInputs) -> UnitReport:
@@ -59,11 +70,16 @@ def unit_report(facts: UnitFacts, inputs: ReportInputs) -> UnitReport:
     writes = inputs.desired is None or inputs.desired.fleet.mode is FleetMode.CORRECT
     sync, sync_message = _sync(facts, inputs)
     service = _service(facts)
-    verdict = _health(facts, inputs, service)
+    before = facts.previous
+    verdict = verdict_with(facts.held, _health(facts, inputs, service))
+    attempt = attempt_of(facts.unit, facts.held, before, inputs.now_ms) if writes else None
+    due = due_ms(facts.unit, attempt, verdict, before, inputs.now_ms)
     findings = _findings(facts)
+    if timed_out(due, inputs.now_ms):
+        findings += (Finding(_location(facts), "timed-out", late_message(facts.unit, verdict)),)
     stalled = _first(findings, retryable=False)
     retrying = _first(findings, retryable=True)
-    waiting = _waiting(facts)
+    waiting = _waiting(facts) if facts.held is None else ""
     held = service is not None and sync is Sync.OUT_OF_SYNC and bool(service.holds)
     hold = service.holds[0] if service is not None and held else None
     judgement = Judgement(
@@ -80,16 +96,18 @@ def unit_report(facts: UnitFacts, inputs: ReportInputs) -> UnitReport:
         out_of_sync_message=sync_message,
         writes=writes,
     )
+    judgement = judged_with(facts.held, judgement)
+    if facts.gone and before is not None and before.suspended:
+        judgement = replace(judgement, suspended="left Git while it was suspended")
     notes = _notes(facts)
     errors = error_lines(findings)
     changes = facts.changes.changes if facts.changes is not None else ()
     rendered = [c for c in changes if c.action not in {Action.DELETE, Action.KEEP}]
-    before = facts.previous
     unknown = facts.changes is None and before is not None
     return UnitReport(
         ref=facts.ref,
         sync=sync,
-        health=verdict.status,
+        health=health_word(facts.held, verdict),
         conditions=conditions_of(judgement, before.conditions if before else (), inputs.now_ms),
         digest=facts.unit.digest[:12]
         if facts.unit and sync is Sync.SYNCED
@@ -103,6 +121,9 @@ def unit_report(facts: UnitFacts, inputs: ReportInputs) -> UnitReport:
         notes=notes[:LISTED],
         errors=errors[:LISTED],
         truncated=len(notes) > LISTED or len(errors) > LISTED,
+        depends_on=_depends_on(facts),
+        attempt=attempt,
+        due_ms=None if timed_out(due, inputs.now_ms) else due,
     )
 
 
@@ -119,6 +140,13 @@ def error_lines(findings: tuple[Finding, ...]) -> tuple[ErrorLine, ...]:
         )
         for finding in ordered
     )
+
+
+def _depends_on(facts: UnitFacts) -> tuple[str, ...]:
+    """Kept of a unit that left Git: it goes before what it depends on."""
+    if facts.unit is not None:
+        return tuple(str(ref) for ref in facts.unit.flow.depends_on)
+    return facts.previous.depends_on if facts.previous is not None else ()
 
 
 def _location(facts: UnitFacts) -> SourceLocation:
@@ -176,12 +204,18 @@ def _sync(facts: UnitFacts, inputs: ReportInputs) -> tuple[Sync, str]:
         left = [c for c in changes.changes if not _stands(c, facts)]
         message = f"left Git; {len(left)} objects are still to be deleted"
         return (Sync.OUT_OF_SYNC, message) if left else (Sync.SYNCED, "")
+    if facts.held is not None and not facts.held.whole:
+        return Sync.OUT_OF_SYNC, facts.held.message
     if facts.unit is not None and isinstance(facts.unit.spec, ModelService):
         decision = facts.decision
         if decision is None or decision.replicas is None:
             return Sync.UNKNOWN, "nothing could be decided"
         if decision.updating:
             return Sync.OUT_OF_SYNC, "replicas of an older model revision or template still stand"
+        standing = sum(place.replicas for place in _view(facts).state.placements)
+        if facts.held is not None and standing != decision.replicas:
+            message = f"{facts.held.by}: {standing} of {decision.replicas} replicas stand"
+            return Sync.OUT_OF_SYNC, message
     if changes.retirements:
         return Sync.OUT_OF_SYNC, f"{len(changes.retirements)} Deployments are leaving"
     open_changes = [c for c in changes.changes if not _stands(c, facts)]
@@ -277,6 +311,8 @@ def _verdict_on(change: Change, facts: UnitFacts, inputs: ReportInputs) -> Healt
     live = inputs.live.get(change.ref)
     if live is not None:
         return inputs.previous.memo.health_of(live, inputs.health)
+    if change.action is Action.UNCHANGED:  # a Job that is done and gone
+        return HealthVerdict(Health.HEALTHY, Reason.HEALTHY, change.note)
     if (result := facts.results.get(change.ref)) and result.result is Result.CREATED:
         return HealthVerdict(Health.PROGRESSING, "Created", "just created")
     return ABSENT

@@ -14,6 +14,7 @@ from stoker.model.refs import UnitRef
 from stoker.objects.health_fields import integer, items, mapping, text
 from stoker.objects.names import API_VERSION
 from stoker.report.unit_report import (
+    Attempt,
     Cause,
     ErrorLine,
     HoldLine,
@@ -61,6 +62,10 @@ def unit_document(unit: UnitReport) -> Document:
             )
             for n in unit.notes
         ]
+    if unit.depends_on:
+        data["dependsOn"] = list(unit.depends_on)
+    if unit.attempt is not None:
+        data["attempt"] = {"digest": unit.attempt.digest, "since": unit.attempt.since}
     data["errors"] = errors_to_data(unit.errors)
     data["truncated"] = unit.truncated
     return Document(f"units/{unit.ref.file_name}", data)
@@ -133,6 +138,8 @@ def unit_from_document(data: Mapping[str, Any]) -> UnitReport | None:
         notes=_lines(ObjectLine, items(data, "notes")),
         errors=_lines(ErrorLine, items(data, "errors")),
         truncated=data.get("truncated") is True,
+        depends_on=_texts(data.get("dependsOn")),
+        attempt=next(iter(_lines(Attempt, (mapping(data, "attempt"),))), None),
     )
 
 
@@ -234,8 +241,12 @@ def _without_empty(data: dict[str, Any], **optional: str | int | None) -> dict[s
     return data
 
 
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(v for v in value if isinstance(v, str)) if isinstance(value, list) else ()
+
+
 Line = TypeVar(
-    "Line", PlacementLine, RetirementLine, HoldLine, NodeLine, ObjectLine, ErrorLine, Cause
+    "Line", PlacementLine, RetirementLine, HoldLine, NodeLine, ObjectLine, ErrorLine, Cause, Attempt
 )
 
 

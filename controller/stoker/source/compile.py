@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from stoker.errors import Finding, SourceLocation
 from stoker.model.fleet import ModelService
+from stoker.model.flow import Flow
 from stoker.model.refs import UnitRef
 from stoker.objects.names import API_VERSION
 from stoker.source.findings import findings_of
@@ -22,6 +23,7 @@ from stoker.source.layers import Layer, overlay
 from stoker.source.places import Field, closest, dotted
 from stoker.source.refused import REFUSED_KINDS, take_out_refused
 from stoker.source.schema_bundle import BundleFile, BundleSpec
+from stoker.source.schema_flow import flow_of, pace_problems
 from stoker.source.schema_service import ModelServiceFile
 from stoker.source.service import Problem, service_from_spec, service_problems
 from stoker.source.unit_file import Draft
@@ -56,6 +58,8 @@ class UnitSettings:
     defaults: Layer = field(default_factory=Layer)
     patches: tuple[Patch, ...] = ()
     pools: tuple[str, ...] | None = None
+    flow: Flow = field(default_factory=Flow)
+    """The Fleet's own timeout and retry interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,9 @@ class Compiled:
     findings: tuple[Finding, ...] = ()
     digest: str = ""
     lines: tuple[tuple[str, SourceLocation], ...] = ()
+    flow: Flow = field(default_factory=Flow)
+    named: tuple[UnitRef, ...] = ()
+    """The units of dependsOn, in the order of the file."""
 
 
 def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
@@ -112,8 +119,16 @@ def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
         if any(finding.field.startswith("metadata") for finding in found):
             ref = None
     spec: ModelService | BundleSpec | None = None
-    if parsed is not None and not findings and draft.trusted:
+    flow = Flow()
+    named: tuple[UnitRef, ...] = ()
+    if isinstance(parsed, ModelServiceFile | BundleFile) and not findings and draft.trusted:
         spec, problems = _spec(parsed, draft.name, layer.value, settings)
+        problems += [Problem(*found) for found in pace_problems(parsed.spec)]
+        flow = flow_of(parsed.spec, namespace, settings.flow)
+        named = tuple(
+            UnitRef(entry.kind, entry.namespace or namespace, entry.name)
+            for entry in parsed.spec.depends_on
+        )
         findings += [complain(problem) for problem in problems]
     return Compiled(
         ref,
@@ -124,6 +139,8 @@ def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
         findings=tuple(findings),
         digest=_digest(ref, draft.location.path, value),
         lines=tuple(sorted((dotted(at), place) for at, place in layer.places.items())),
+        flow=flow,
+        named=named,
     )
 
 

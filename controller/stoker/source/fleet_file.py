@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from stoker.errors import BadInput, Finding, SourceLocation
 from stoker.model.fleet import Fleet
+from stoker.model.flow import Flow
 from stoker.objects.names import API_VERSION
 from stoker.source.compile import Patch, UnitSettings
 from stoker.source.findings import did_you_mean, findings_of
@@ -63,6 +64,7 @@ def read_fleet(path: str, data: bytes, tracked_ref: str = "") -> FleetRead:
         defaults=_defaults(layer),
         patches=_patches(file, layer, document),
         pools=tuple(pool.name for pool in file.spec.pools),
+        flow=Flow(timeout_ms=file.spec.timeout, retry_ms=file.spec.retry_interval),
     )
     return FleetRead(
         fleet_from_file(file, document.location, folders), settings, include, templates

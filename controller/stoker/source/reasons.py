@@ -47,9 +47,12 @@ _FIELDS = {
 _UNITS = {
     "bundle-render": "A Bundle renders exactly one of manifests and jinja.",
     "duplicate-pool": "Two pools have one name, or a service names a pool twice.",
+    "dependency-circle": "Units wait for each other by dependsOn; none of them is applied.",
     "duplicate-unit": "Two files define one unit; neither is applied until one is gone.",
+    "duplicate-window": "Two change windows have one name.",
     "invalid-model-revision": "An hf:// model needs the commit of its weights: 40 hex digits.",
     "invalid-model-uri": "model.uri needs a scheme, as in hf://organisation/name.",
+    "invalid-schedule": "Not a cron schedule of five fields: 0 9 * * 1-5.",
     "manifest-no-match": "A pattern of a Bundle matches no file.",
     "namespace-missing": "The unit names no namespace, and the Fleet has no default.",
     "parallelism-mismatch": "tensor times pipeline must be gpu.count.",
@@ -57,7 +60,9 @@ _UNITS = {
     "replicas-and-scaling": "replicas and scaling exclude each other.",
     "status-branch-is-source": "Status must not be committed to the branch that is read.",
     "unit-patch-no-match": "A patch of spec.unitPatches matches no unit.",
+    "unknown-dependency": "dependsOn names a unit that the fleet does not have.",
     "unknown-pool": "The Fleet has no pool of that name.",
+    "unknown-time-zone": "Not the name of a time zone: Europe/Berlin.",
     "wrong-api-version": "The only apiVersion is stoker.dev/v1alpha1.",
     "wrong-kind": "The kind does not belong in this file.",
 }

@@ -1,6 +1,6 @@
 """Fields of the design that the code does not obey yet: one table, refused, never ignored.
 
-A person who writes `changeWindows` and sees it accepted believes it. So each such field is
+A person who writes `priority` and sees it accepted believes it. So each such field is
 answered with `not-implemented-yet`, distinct from a misspelt one. Called on the raw values
 of every document, before its schema is checked; what is refused is taken out.
 """
@@ -25,19 +25,13 @@ __all__ = [
 
 REFUSED_KINDS = ("ScalePolicy",)
 
-_EVERY_UNIT = (
-    "metadata.annotations",
-    "metadata.labels",
-    "spec.dependsOn",
-    "spec.retryInterval",
-    "spec.suspend",
-    "spec.timeout",
-)
+_METADATA = ("metadata.annotations", "metadata.labels")
+_EVERY_UNIT = (*_METADATA, "spec.dependsOn[].ready")
 
 REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
     "Fleet": (
-        *_EVERY_UNIT,
-        "spec.changeWindows",
+        *_METADATA,
+        "spec.dependsOn",
         "spec.disruption",
         "spec.metricSources",
         "spec.policies",

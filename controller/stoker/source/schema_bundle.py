@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from stoker.source.schema import ApiVersion, Line, Strict, UnitMetadata
+from stoker.source.schema_flow import FlowSpec
 
 __all__ = ["BundleFile", "BundleSpec"]
 
@@ -31,7 +32,7 @@ class BundleRenderBlock(Strict):
     """Jinja templates that give manifests."""
 
 
-class BundleSpec(Strict):
+class BundleSpec(FlowSpec):
     """What the bundle is."""
 
     render: BundleRenderBlock

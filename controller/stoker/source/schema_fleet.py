@@ -17,20 +17,25 @@ from stoker.model.fleet import (
     DeletionPolicy,
     Fleet,
     FleetMode,
-    MaxUnits,
     Pin,
     Pool,
-    PruneMode,
-    PruneSettings,
     Requirement,
     SnapshotDetail,
     StatusSettings,
 )
 from stoker.model.ignore_rule import IgnoreRule
+from stoker.model.prune import MaxUnits, PruneMode, PruneSettings
 from stoker.objects.ignored import pointer_parts
 from stoker.objects.selectors import parse_selector
 from stoker.source.places import Field as FieldPath
 from stoker.source.schema import ApiVersion, Duration, LabelName, Line, Percentage, Strict
+from stoker.source.schema_flow import (
+    ChangeWindowBlock,
+    PaceSpec,
+    pace_problems,
+    window_problems,
+    windows_of,
+)
 
 __all__ = ["FleetFile", "fleet_from_file", "fleet_problems"]
 
@@ -168,7 +173,7 @@ class IgnoreBlock(Strict):
     """JSON pointers: /spec/replicas, /metadata/annotations/example.org~1checksum."""
 
 
-class FleetSpec(Strict):
+class FleetSpec(PaceSpec):
     """What the fleet is."""
 
     cluster: ClusterBlock
@@ -187,6 +192,8 @@ class FleetSpec(Strict):
     """How objects that left Git are deleted."""
     ignore: list[IgnoreBlock] = Field(default_factory=list)
     """Fields of objects that are left to whoever writes them, in diff and apply alike."""
+    change_windows: list[ChangeWindowBlock] = Field(default_factory=list)
+    """When new revisions are applied; repairs, moves and counts go on outside."""
     templates: list[Line] = Field(default_factory=list)
     """Folders with own templates, relative to this file; found before the shipped ones."""
     status: StatusBlock = Field(default_factory=StatusBlock)
@@ -231,6 +238,8 @@ def fleet_from_file(
         template_paths=template_folders,
         ignore=tuple(_ignore_rule(block) for block in spec.ignore),
         deletion_policy=DeletionPolicy(spec.deletion_policy),
+        suspend=spec.suspend,
+        change_windows=windows_of(spec.change_windows),
     )
 
 
@@ -239,6 +248,8 @@ def fleet_problems(file: FleetFile, tracked_ref: str) -> Iterator[tuple[FieldPat
 
     `tracked_ref` is the branch the fleet is read from: status must go elsewhere.
     """
+    yield from pace_problems(file.spec)
+    yield from window_problems(file.spec.change_windows)
     seen: set[str] = set()
     for index, pool in enumerate(file.spec.pools):
         at: FieldPath = ("spec", "pools", index)

@@ -20,6 +20,7 @@ from stoker.source.schema import (
     Strict,
     UnitMetadata,
 )
+from stoker.source.schema_flow import FlowSpec
 
 __all__ = ["ModelServiceFile", "ModelServiceSpec"]
 
@@ -206,7 +207,7 @@ class PodTemplateBlock(Strict):
     """Pod spec."""
 
 
-class ModelServiceSpec(Strict):
+class ModelServiceSpec(FlowSpec):
     """What the service is."""
 
     model: ModelBlock

@@ -18,6 +18,7 @@ from stoker.model.ports import Repo
 from stoker.model.refs import SourceRevision, UnitRef
 from stoker.source.bundle import bundle_of
 from stoker.source.compile import Compiled, Patch, compile_draft
+from stoker.source.dependencies import dependency_findings
 from stoker.source.findings import did_you_mean
 from stoker.source.fleet_file import FleetRead, Pattern, read_fleet
 from stoker.source.health_files import (
@@ -36,6 +37,8 @@ from stoker.source.unit_file import UnitFile, read_unit_file, too_large
 __all__ = ["source"]
 
 _SUGGESTED = 3
+_ACROSS = frozenset({"duplicate-unit", "unknown-dependency", "dependency-circle"})
+"""Codes of faults that only show beside other units."""
 
 
 def source(
@@ -113,8 +116,9 @@ def _desired(
     findings += (finding for unit in compiled for finding in unit.findings)
     known = known and all(unit.ref is not None for unit in compiled)
     findings += _duplicates(compiled)
-    twice = {finding.unit for finding in findings if finding.code == "duplicate-unit"}
-    units, bundle_findings = _units(compiled, index, {blob.path for blob in blobs}, twice)
+    findings += dependency_findings(compiled, known=known)
+    wrong = {finding.unit for finding in findings if finding.code in _ACROSS}
+    units, bundle_findings = _units(compiled, index, {blob.path for blob in blobs}, wrong)
     findings += bundle_findings
     if known:
         findings += _unmatched(read.settings.patches, compiled)
@@ -251,13 +255,13 @@ def _duplicates(compiled: Sequence[Compiled]) -> list[Finding]:
 
 
 def _units(
-    compiled: Sequence[Compiled], index: FileIndex, unit_files: set[str], twice: set[str]
+    compiled: Sequence[Compiled], index: FileIndex, unit_files: set[str], wrong: set[str]
 ) -> tuple[list[Unit], list[Finding]]:
     """Every unit in order, with its files found; what a Bundle lacks comes as findings."""
     units: list[Unit] = []
     findings: list[Finding] = []
     for each in compiled:
-        if each.ref is None or each.spec is None or str(each.ref) in twice:
+        if each.ref is None or each.spec is None or str(each.ref) in wrong:
             continue
         spec: ModelService | Bundle
         digest = each.digest
@@ -270,7 +274,7 @@ def _units(
             digest = hashlib.sha256((digest + names).encode()).hexdigest()
         else:
             spec = each.spec
-        units.append(Unit(each.ref, spec, each.location, digest, each.lines))
+        units.append(Unit(each.ref, spec, each.location, digest, each.lines, each.flow))
     return units, findings
 
 

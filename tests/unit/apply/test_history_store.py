@@ -60,3 +60,26 @@ def test_a_missing_namespace_fails_softly():
     store.read()
 
     assert not store.save(LEARNED)
+
+
+def test_the_adopted_commit_and_done_jobs_stand_beside_the_history():
+    server = MemoryServer(VirtualClock())
+    first = a_store(server)
+    first.read()
+    first.save(LEARNED, "9be0a17", {"Bundle/llm/work llm/once": "d1"})
+
+    second = a_store(server)
+
+    assert LEARNED == second.read()
+    assert "9be0a17" == second.adopted
+    assert {"Bundle/llm/work llm/once": "d1"} == second.read_jobs()
+
+
+def test_jobs_are_read_where_nothing_was_read_before():
+    """Commands that look read the history only for the sake of a Job."""
+    server = MemoryServer(VirtualClock())
+    first = a_store(server)
+    first.save(LEARNED, "", {"key": "d1"})
+
+    assert {"key": "d1"} == a_store(server).read_jobs()
+    assert {} == a_store(MemoryServer(VirtualClock())).read_jobs()

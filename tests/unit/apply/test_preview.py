@@ -8,7 +8,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from stoker.model.change import Action
-from stoker.model.fleet import MaxUnits, PruneMode
+from stoker.model.prune import MaxUnits, PruneMode
 from stoker.model.refs import UnitRef
 from unit.apply.apply_world import World
 from unit.diff.diff_builders import A, B, C, config, desired, rendered, secret

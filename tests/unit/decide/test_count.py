@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from builders import a_desired, a_placement, a_ref, a_replica, a_service, a_shape, a_state, a_unit
+from builders import (
+    NOW_MS,
+    a_desired,
+    a_node,
+    a_placement,
+    a_ref,
+    a_replica,
+    a_service,
+    a_shape,
+    a_snapshot,
+    a_state,
+    a_unit,
+)
+from stoker.decide import decide
 from stoker.decide.case import case_from
 from stoker.decide.count import wanted
 from stoker.model.fleet import PlacementMode, ScalingMode
+from stoker.model.flow import Override
 from stoker.model.history import History, UnitHistory
 from stoker.model.snapshot import ServiceState
+from stoker.model.times import rfc3339
 from unit.decide.one import decided, planned
 
 EXTERNAL: dict[str, Any] = {"replicas": None, "scaling_mode": ScalingMode.EXTERNAL}
@@ -19,12 +35,12 @@ SCHEDULER: dict[str, Any] = {"placement_mode": PlacementMode.SCHEDULER}
 HPA = "HorizontalPodAutoscaler/qwen"
 
 
-def count(*placements, remembered=None, **service):
+def count(*placements, remembered=None, override=None, **service):
     spec = a_service(**service)
     unit = a_unit(spec=spec)
     state = a_state(*placements) if placements else ServiceState(unit.ref)
     case = case_from(unit.ref, spec, a_shape(unit), a_desired(unit).fleet, state)
-    found = wanted(case, remembered)
+    found = wanted(case, remembered, override)
     return found.replicas, found.reason.source
 
 
@@ -90,3 +106,53 @@ def test_an_update_of_an_external_count_does_not_grow_it():
 def test_the_reason_is_told():
     assert "spec.replicas" == decided().count.detail
     assert "nothing stands yet" == decided(**EXTERNAL).count.detail
+
+
+def an_override(replicas: int, reason: str = "") -> Override:
+    return Override(a_ref("qwen"), replicas, NOW_MS + 1000, reason)
+
+
+@pytest.mark.parametrize(
+    ("placements", "service", "expected"),
+    [
+        ((), {"replicas": 4}, (3, "Override")),
+        ((home(5),), {"replicas": 4, **SCHEDULER}, (3, "Override")),
+        ((home(5, externally_scaled=HPA),), {"replicas": 4, **SCHEDULER}, (5, HPA)),
+        ((node("n1", 2),), EXTERNAL, (2, "External")),
+        ((), EXTERNAL, (1, "External")),
+    ],
+    ids=["git", "scheduler", "autoscaler", "external", "external-with-nothing"],
+)
+def test_an_override_outranks_git_and_nobody_else(placements, service, expected):
+    assert expected == count(*placements, override=an_override(3), **service)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "reason", "told"),
+    [
+        (3, "", "Git wants 4"),
+        (2, "calm", "Git wants 4, below the floor (3): calm"),
+        (9, "launch", "Git wants 4: launch"),
+    ],
+    ids=["plain", "below-the-floor", "above"],
+)
+def test_an_override_says_until_when_what_git_wants_and_why(replicas, reason, told):
+    snapshot = replace(a_snapshot(a_node("n1")), overrides=(an_override(replicas, reason),))
+    unit = a_unit(replicas=4)
+
+    plan = decide(a_desired(unit), (a_shape(unit),), snapshot, History(), NOW_MS)
+
+    decision = plan.decisions[0]
+    assert (replicas, "Override") == (decision.replicas, decision.count.source)
+    assert decision.count.detail == f"until {rfc3339(NOW_MS + 1000)}, {told}"
+    assert plan.wake_at_ms is not None
+    assert plan.wake_at_ms <= NOW_MS + 1000
+
+
+def test_a_lapsed_override_is_none():
+    snapshot = replace(a_snapshot(a_node("n1")), overrides=(an_override(3),))
+    unit = a_unit(replicas=4)
+
+    plan = decide(a_desired(unit), (a_shape(unit),), snapshot, History(), NOW_MS + 1000)
+
+    assert (4, "Git") == (plan.decisions[0].replicas, plan.decisions[0].count.source)

@@ -12,16 +12,14 @@ from stoker.model.fleet import (
     Desired,
     Fleet,
     FleetMode,
-    MaxUnits,
     ModelService,
     PlacementMode,
-    PruneMode,
-    PruneSettings,
     ScalingMode,
     Unit,
 )
 from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.plan import Retirement
+from stoker.model.prune import MaxUnits, PruneMode, PruneSettings
 from stoker.model.refs import ObjectRef, SourceRevision, UnitRef, ref_from_manifest
 from stoker.objects import names
 

@@ -8,7 +8,7 @@ from fakes_live import FakeLive, applied_by, updated_by
 from stoker.diff import DiffMemo, diff
 from stoker.errors import Unreachable
 from stoker.model.change import Action
-from stoker.model.fleet import MaxUnits, PruneMode
+from stoker.model.prune import MaxUnits, PruneMode
 from stoker.model.refs import UnitRef, ref_from_manifest
 from stoker.objects.inventory import INTENT, Inventory
 from unit.diff.diff_builders import (

@@ -95,7 +95,7 @@ lastTransitionTime: "2026-11-29T03:05:02Z"}}
 lastTransitionTime: "2026-11-29T03:05:02Z"}}
 - {{type: Healthy, status: "False", reason: HeldNoCapacity, message: "llm/qwen-7b 3/4 Ready", \
 lastTransitionTime: "2026-11-29T03:05:02Z"}}
-summary: {{units: 1, synced: 1, healthy: 0, objects: 1, held: 1, overrides: 0, driftRepaired24h: 0}}
+summary: {{units: 1, synced: 1, healthy: 0, objects: 1, held: 1, overrides: 0, suspended: 0, driftRepaired24h: 0}}
 gpus:
 - {{pool: l4-od, capacity: 1, used: 1, lostNodes: 1}}
 attention:

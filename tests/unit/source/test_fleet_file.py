@@ -7,15 +7,13 @@ from stoker.model.fleet import (
     CapacityType,
     DeletionPolicy,
     FleetMode,
-    MaxUnits,
     Pin,
     Pool,
-    PruneMode,
-    PruneSettings,
     Requirement,
     SnapshotDetail,
     StatusSettings,
 )
+from stoker.model.prune import MaxUnits, PruneMode, PruneSettings
 from stoker.source import read_fleet
 from unit.source.source_builders import FLEET
 
@@ -98,8 +96,14 @@ def test_everything_said_is_taken():
         ("templates: [../../x]", "path-outside-repository", "spec.templates[0]"),
         ("unitPatches: [{target: {kind: Pod, name: a}, patch: {spec: {}}}]", "invalid-value", "spec.unitPatches[0].target.kind"),
         ("unitPatches: [{target: {kind: Bundle, name: a}, patch: {metadata: {}}}]", "field-missing", "spec.unitPatches[0].patch.spec"),
-        ("changeWindows: []", "not-implemented-yet", "spec.changeWindows"),
-        ("suspend: true", "not-implemented-yet", "spec.suspend"),
+        ("metricSources: []", "not-implemented-yet", "spec.metricSources"),
+        ("dependsOn: []", "not-implemented-yet", "spec.dependsOn"),
+        ("changeWindows: [{name: a, schedule: 0 9 * *, duration: 1h}]", "invalid-schedule", "spec.changeWindows[0].schedule"),
+        ("changeWindows: [{name: a, schedule: 0 9 * * *, duration: 1h, timeZone: Berlin}]", "unknown-time-zone", "spec.changeWindows[0].timeZone"),
+        ("changeWindows: [{name: a, schedule: 0 9 * * *, duration: 1s}]", "invalid-value", "spec.changeWindows[0].duration"),
+        ("changeWindows: [{name: a, schedule: 0 9 * * *, duration: 1h}, {name: a, schedule: 0 9 * * *, duration: 1h}]", "duplicate-window", "spec.changeWindows[1].name"),
+        ("suspend: 1", "invalid-type", "spec.suspend"),
+        ("timeout: 10ms", "invalid-value", "spec.timeout"),
         ("defaults: {modelService: {replcas: 1}}", "unknown-field", "spec.defaults.modelService.replcas"),
         ("defaults: {modelService: {engine: {cudaGraphs: Maybe}}}", "invalid-value", "spec.defaults.modelService.engine.cudaGraphs"),
         ("defaults: {modelService: {update: {}}}", "not-implemented-yet", "spec.defaults.modelService.update"),
@@ -161,14 +165,14 @@ def test_an_unreadable_fleet_file_stops_everything(data, code):
 def test_all_faults_come_at_once_and_in_order():
     text = (
         FLEET.replace("6a0c1f0e", "no").replace("name: prod", "name: P")
-        + "  mdoe: x\n  timeout: 1m\n"
+        + "  mdoe: x\n  policies: {}\n"
     )
 
     assert faults(text) == [
         ("invalid-name", "metadata.name"),
         ("ambiguous-scalar", "spec.cluster.uid"),
         ("unknown-field", "spec.mdoe"),
-        ("not-implemented-yet", "spec.timeout"),
+        ("not-implemented-yet", "spec.policies"),
     ]
 
 

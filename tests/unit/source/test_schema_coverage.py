@@ -16,11 +16,18 @@ from unit.source.source_builders import BUNDLE, FLEET, SERVICE, desired_of, with
 
 EXAMPLE = Path(__file__).with_name("design_example.yaml").read_text("utf-8")
 
+FLOW = {
+    "spec.dependsOn", "spec.dependsOn[].kind", "spec.dependsOn[].namespace",
+    "spec.dependsOn[].name", "spec.suspend", "spec.timeout", "spec.retryInterval",
+}  # fmt: skip
+"""What every unit may say; obeyed by test_flow.py and the stories of order."""
+
 OBEYED = {
     "Fleet": {
         "spec.cluster", "spec.mode", "spec.include", "spec.defaults", "spec.unitPatches",
         "spec.pools", "spec.prune", "spec.templates", "spec.status", "spec.deletionPolicy",
         "spec.ignore",
+        "spec.changeWindows", "spec.suspend", "spec.timeout", "spec.retryInterval",
     },
     "ModelService": {
         "spec.model", "spec.engine", "spec.gpu", "spec.resources", "spec.parallelism",
@@ -28,9 +35,9 @@ OBEYED = {
         "spec.placement.whenFull", "spec.cache.type", "spec.cache.path", "spec.cache.claim",
         "spec.coldStart", "spec.drain", "spec.disruption.minReady",
         "spec.disruption.maxConcurrentMoves", "spec.expose.service", "spec.render.template",
-        "spec.podTemplate",
+        "spec.podTemplate", *FLOW,
     },
-    "Bundle": {"spec.render.manifests", "spec.render.jinja"},
+    "Bundle": {"spec.render.manifests", "spec.render.jinja", *FLOW},
 }  # fmt: skip
 """What the first release obeys, as the issue lists it."""
 
@@ -67,7 +74,9 @@ def test_each_field_of_the_design_is_obeyed_or_refused(kind):
         leaf for leaf in fields if below(leaf, OBEYED[kind]) and not below(leaf, refused)
     }
     overlap = {field for field in refused if below(field, OBEYED[kind])}
-    assert overlap <= {"spec.placement.pools[].base"}, "obeyed fields are not refused"
+    assert overlap <= {"spec.placement.pools[].base", "spec.dependsOn[].ready"}, (
+        "obeyed fields are not refused"
+    )
     named = set(REFUSED_FIELDS[kind]) - {"metadata.labels", "metadata.annotations"}
     assert refused == named, "every line of the table stands in the example"
 
@@ -224,7 +233,8 @@ def spec_with(lines: str) -> str:
 def test_the_table_names_every_field_of_a_service():
     from stoker.source.schema_service import ModelServiceSpec  # noqa: PLC0415
 
-    assert schema_leaves(ModelServiceSpec) == set(SERVICE_CHANGES)
+    flow = {each.removeprefix("spec.") for each in FLOW - {"spec.dependsOn"}}
+    assert schema_leaves(ModelServiceSpec) == set(SERVICE_CHANGES) | flow
 
 
 @pytest.mark.parametrize("field", [f for f, v in SERVICE_CHANGES.items() if v is not None])
@@ -272,6 +282,12 @@ FLEET_CHANGES = {
     "ignore[].target.labelSelector": 'ignore: [{target: {labelSelector: "a=b"}, paths: [/data]}]',
     "ignore[].target.annotationSelector": 'ignore: [{target: {annotationSelector: "a"}, paths: [/data]}]',
     "templates": "templates: [other]",
+    "suspend": "suspend: true",
+    "changeWindows[].name": "changeWindows: [{name: a, schedule: 0 9 * * *, duration: 8h}]",
+    "changeWindows[].kind": "changeWindows: [{name: a, kind: Deny, schedule: 0 9 * * *, duration: 8h}]",
+    "changeWindows[].schedule": "changeWindows: [{name: a, schedule: 1 9 * * *, duration: 8h}]",
+    "changeWindows[].duration": "changeWindows: [{name: a, schedule: 0 9 * * *, duration: 9h}]",
+    "changeWindows[].timeZone": "changeWindows: [{name: a, schedule: 0 9 * * *, duration: 8h, timeZone: Asia/Tokyo}]",
     "status.branch": "status: {branch: other}",
     "status.flushInterval": "status: {flushInterval: 2m}",
     "status.heartbeat": "status: {heartbeat: 2h}",
@@ -286,8 +302,10 @@ FLEET_ELSEWHERE = {
     "unitPatches[].target.name",
     "unitPatches[].target.namespace",
     "unitPatches[].patch.spec",
+    "timeout",
+    "retryInterval",
 }
-"""Obeyed by source itself: test_source.py and test_defaults_and_patches.py."""
+"""Obeyed by source itself: test_source.py, test_defaults_and_patches.py and test_flow.py."""
 
 FLEET_SINGLE = {"deletionPolicy"}
 """Orphan is all there is until an uninstall command can delete; Delete is refused."""
