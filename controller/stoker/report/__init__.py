@@ -11,6 +11,7 @@ from stoker.report.inputs import (
 )
 from stoker.report.install import InstallSettings, Login, install_manifests, instance_id
 from stoker.report.install_key import DeployKey, new_deploy_key, wants_deploy_key
+from stoker.report.manifest_yaml import manifest_text
 from stoker.report.mirror import Mirror
 from stoker.report.mirrors import FLEET_ID
 from stoker.report.mirrors_write import MirrorsWritten, MirrorWriter
@@ -36,6 +37,7 @@ __all__ = [
     "InstallSettings",
     "instance_id",
     "Login",
+    "manifest_text",
     "Mirror",
     "MirrorsWritten",
     "MirrorWriter",
