@@ -21,7 +21,7 @@ from stoker.objects.fieldset_trees import Tree, tree_from_paths
 from stoker.objects.masks import masked
 from stoker.objects.owned import BEFORE_FIRST_APPLY, Owner, owners, projected, schema_of
 from stoker.objects.schema_table import ListSchema
-from stoker.objects.takeover import LAST_APPLIED, gives_way
+from stoker.objects.takeover import LAST_APPLIED, TRACKING_MARKS, gives_way
 
 __all__ = ["Carried", "carry", "last_applied"]
 
@@ -36,8 +36,7 @@ _WRITES_WHOLE = frozenset(
 _NOT_OURS: dict[str, frozenset[str]] = {
     "f:annotations": frozenset(
         {
-            LAST_APPLIED,
-            "argocd.argoproj.io/tracking-id",
+            *TRACKING_MARKS["annotations"],
             "autoscaling.alpha.kubernetes.io/conditions",
             "deployment.kubernetes.io/revision",
             "meta.helm.sh/release-name",
@@ -48,15 +47,7 @@ _NOT_OURS: dict[str, frozenset[str]] = {
             "volume.kubernetes.io/storage-provisioner",
         }
     ),
-    "f:labels": frozenset(
-        {
-            "argocd.argoproj.io/instance",
-            "helm.toolkit.fluxcd.io/name",
-            "helm.toolkit.fluxcd.io/namespace",
-            "kustomize.toolkit.fluxcd.io/name",
-            "kustomize.toolkit.fluxcd.io/namespace",
-        }
-    ),
+    "f:labels": frozenset(TRACKING_MARKS["labels"]),
 }
 """Marks by which other tools find their objects, and notes that controllers keep."""
 

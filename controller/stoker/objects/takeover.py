@@ -1,9 +1,9 @@
 """Which other tools an adopted object comes from, and its entries without them.
 
-managedFields of a live object come in; the tools whose place Git takes, and the entries
-that are left when they have gone, go out. Without this a field that leaves Git would stay
-for ever, co-owned by a tool that nobody runs any more (ssa-facts 59, 62). Values never
-change: an entry only says who answers for a field. Used by import, diff and apply.
+A live object with its managedFields and our manager come in; the tools whose place Git
+takes, and what is left of entries and marks when they have gone, go out. Without this a
+field that leaves Git would stay for ever, co-owned by a tool that nobody runs any more
+(ssa-facts 59, 62). Used by import, diff and apply.
 """
 
 from __future__ import annotations
@@ -12,24 +12,38 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from stoker.objects.conflicts import is_persons_tool
+from stoker.objects.fieldset import parse_fields_v1
+from stoker.objects.fieldset_trees import intersection
+from stoker.objects.owned import our_fields
 
 __all__ = [
     "ARGO_CD",
     "FLUX_HELM",
     "FLUX_KUSTOMIZE",
     "LAST_APPLIED",
-    "LAST_APPLIED_MANAGER",
+    "TRACKING_MARKS",
     "Rival",
     "controllers_of",
     "gives_way",
     "predecessors",
-    "remaining_entries",
+    "tracking_marks",
+    "without_predecessors",
 ]
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation of client-side apply (kubectl, Argo CD): the manifest that was applied last."""
-LAST_APPLIED_MANAGER = "kubectl-last-applied"
-"""Who owns that annotation after `kubectl apply --server-side` (ssa-facts 60)."""
+
+TRACKING_MARKS: dict[str, tuple[str, ...]] = {
+    "annotations": (LAST_APPLIED, "argocd.argoproj.io/tracking-id"),
+    "labels": (
+        "argocd.argoproj.io/instance",
+        "helm.toolkit.fluxcd.io/name",
+        "helm.toolkit.fluxcd.io/namespace",
+        "kustomize.toolkit.fluxcd.io/name",
+        "kustomize.toolkit.fluxcd.io/namespace",
+    ),
+}
+"""Marks by which other tools find what is theirs; Flux and Argo CD delete nothing without."""
 
 FLUX_KUSTOMIZE = "kustomize-controller"
 FLUX_HELM = "helm-controller"
@@ -48,35 +62,52 @@ def gives_way(manager: str) -> bool:
     return is_persons_tool(manager) or _is_controller(manager)
 
 
-def predecessors(live: dict[str, Any]) -> tuple[str, ...]:
-    """Managers with an entry on the object itself that give way; sorted, without repeats."""
-    return tuple(sorted({str(entry.get("manager", "")) for entry in _going(live)}))
-
-
 def controllers_of(live: dict[str, Any]) -> tuple[Rival, ...]:
     """GitOps controllers with an entry on the object itself, each with its last write."""
     latest: dict[str, str] = {}
-    for entry in _going(live):
+    for entry in _entries(live):
         manager, time = str(entry.get("manager", "")), str(entry.get("time", ""))
-        if _is_controller(manager):
+        if _is_controller(manager) and not entry.get("subresource"):
             latest[manager] = max(time, latest.get(manager, ""))
     return tuple(sorted(latest.items()))
 
 
-def remaining_entries(live: dict[str, Any]) -> list[dict[str, Any]]:
-    """The object's managedFields without the entries that give way, in the server's order.
+def predecessors(live: dict[str, Any], manager: str) -> tuple[str, ...]:
+    """Who gives way and still shares a field with our manager; sorted, without repeats."""
+    return tuple(sorted({str(entry.get("manager", "")) for entry in _going(live, manager)}))
 
-    Entries of subresources stay: whoever scales or reports status goes on doing so.
+
+def without_predecessors(live: dict[str, Any], manager: str) -> list[dict[str, Any]]:
+    """The object's managedFields without them, in the server's order.
+
+    Entries of subresources stay: whoever scales or reports status goes on doing so. So do
+    entries that share nothing with ours: a label that somebody typed is no business of Git.
     """
-    going = _going(live)
+    going = _going(live, manager)
     return [entry for entry in _entries(live) if entry not in going]
 
 
-def _going(live: dict[str, Any]) -> list[dict[str, Any]]:
+def tracking_marks(live: dict[str, Any], manager: str) -> tuple[tuple[str, str], ...]:
+    """Marks of other tools on the object, as (labels or annotations, key); Git's own stay."""
+    metadata = live.get("metadata") or {}
+    ours = our_fields(live, manager)
+    return tuple(
+        (place, key)
+        for place, keys in TRACKING_MARKS.items()
+        for key in keys
+        if key in (metadata.get(place) or {})
+        and ("f:metadata", f"f:{place}", f"f:{key}") not in ours
+    )
+
+
+def _going(live: dict[str, Any], manager: str) -> list[dict[str, Any]]:
+    ours = our_fields(live, manager).tree
     return [
         entry
         for entry in _entries(live)
-        if not entry.get("subresource") and gives_way(str(entry.get("manager", "")))
+        if not entry.get("subresource")
+        and gives_way(str(entry.get("manager", "")))
+        and intersection(parse_fields_v1(entry.get("fieldsV1")).tree, ours)
     ]
 
 

@@ -405,3 +405,72 @@ def test_two_imports_of_one_cluster_give_the_same_files(place, tmp_path):
 
     assert texts[0] == texts[1]
     assert len(texts[0]) == 3
+
+
+# ------------------------------------------------------------------ init --from-cluster
+def a_node(place, name, gpus="8", **labels):
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+    place.cluster.create(node, manager="kubelet")
+    status = {"status": {"allocatable": {"nvidia.com/gpu": gpus}}}
+    ref = ObjectRef("", "Node", "", name)
+    place.cluster.patch(ref, "merge", status, manager="kubelet", subresource="status")
+
+
+GPU = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+
+
+def test_a_fleet_from_a_cluster_has_its_pools_and_says_what_to_import(place, shell):
+    """ux.md: adopt a running cluster. What it writes works as it stands."""
+    a_node(place, "a-1", **{"karpenter.sh/nodepool": "l4", "karpenter.sh/capacity-type": "spot"})
+    a_node(place, "b-1", **{"karpenter.sh/nodepool": "h100"})
+    a_node(place, "cpu-1", gpus="0", **{"karpenter.sh/nodepool": "cpu"})
+    place.kubectl_apply(a_deployment(**GPU))
+    place.kubectl_apply(a_deployment("web"))
+    charted = a_deployment("qwen", **GPU)
+    charted["metadata"]["annotations"] = {"meta.helm.sh/release-name": "vllm-qwen"}
+    place.cluster.create(charted, manager="helm")
+    folder = place.folder.parent
+    answer = shell("init", folder, "--fleet", "prod-eu", "--from-cluster")
+
+    assert answer.code == 0, answer.err
+    fleet = yaml.safe_load((folder / "clusters/prod-eu/fleet.yaml").read_text())
+    assert fleet["spec"] == {
+        "cluster": {"uid": place.cluster.server().cluster_uid},
+        "mode": "Observe",
+        "include": ["/bundles/*/bundle.yaml"],
+        "defaults": {"namespace": SPACE},
+        "pools": [
+            {"name": "h100", "nodeSelector": {"matchLabels": {"karpenter.sh/nodepool": "h100"}}},
+            {
+                "name": "l4",
+                "nodeSelector": {"matchLabels": {"karpenter.sh/nodepool": "l4"}},
+                "capacityType": "Spot",
+            },
+        ],
+    }
+    imports = f"stoker import deployment/embed-e5 helm/vllm-qwen -n {SPACE} --to {folder}"
+    assert imports in answer.err
+
+    place.folder = folder
+    assert place.run("deployment/embed-e5").code == 0
+    valid = shell("validate", folder)
+    assert (valid.code, valid.err) == (0, "ok: 1 fleet, 1 unit\n")
+
+
+def test_nodes_without_a_common_label_make_no_pool(place, shell):
+    """A pool that leaves nodes out would look like a cluster that is full."""
+    a_node(place, "a-1", pool="l4")
+    a_node(place, "b-1", zone="x")
+    folder = place.folder.parent
+    answer = shell("init", folder, "--from-cluster")
+
+    assert answer.code == 0, answer.err
+    assert "pools" not in yaml.safe_load((folder / "clusters/local/fleet.yaml").read_text())["spec"]
+    assert "add spec.pools" in answer.err
+
+
+def test_the_cluster_is_asked_or_told_not_both(place, shell):
+    answer = shell("init", place.folder, "--from-cluster", "--cluster-uid", "x")
+
+    assert answer.code == 2
+    assert not place.folder.exists()

@@ -1,0 +1,52 @@
+"""Takes over the fields of an adopted object from the tools that wrote it before.
+
+The answer of the adopting apply comes in; the object as it is then goes out: entries that
+shared fields with ours are gone, and so are the marks by which Flux, Argo CD and kubectl
+find their objects. No other value changes and nothing restarts. What a write between would
+make stale is left to the next pass. Called by send.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.kube.errors import Conflict, Invalid
+from stoker.model.ports import Cluster
+from stoker.model.refs import ObjectRef
+from stoker.objects.takeover import predecessors, tracking_marks, without_predecessors
+
+__all__ = ["taken_over"]
+
+
+def taken_over(
+    cluster: Cluster, ref: ObjectRef, live: dict[str, Any], manager: str
+) -> dict[str, Any]:
+    """The object after the takeover, or as it was where there is nothing to take.
+
+    Raises what the Cluster port raises, but for a version that has changed meanwhile: then
+    the next pass finds the entries again.
+    """
+    if not predecessors(live, manager):
+        return live
+    metadata = live["metadata"]
+    patch: list[dict[str, Any]] = [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
+        {
+            "op": "replace",
+            "path": "/metadata/managedFields",
+            "value": without_predecessors(live, manager),
+        },
+    ]
+    patch += [
+        {"op": "remove", "path": f"/metadata/{place}/{_escaped(key)}"}
+        for place, key in tracking_marks(live, manager)
+    ]
+    try:
+        return cluster.patch(ref, "json", patch, manager=manager)
+    except (Conflict, Invalid):
+        return live
+
+
+def _escaped(key: str) -> str:
+    """A key in a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
