@@ -188,6 +188,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         snapshot=seen.snapshot,
         verify=parts.verify,
         audit=_audit(parts, desired, found.now_ms),
+        now_ms=found.now_ms,
     )
     found = replace(found, live=live, changes=changes)
     if reach < Reach.APPLY:

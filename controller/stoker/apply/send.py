@@ -12,6 +12,7 @@ from typing import Any
 
 from stoker.apply.answers import Sent, changed_meanwhile, is_uid_mismatch, sent_error
 from stoker.apply.prune import delete
+from stoker.apply.takeover import succeeded
 from stoker.errors import StokerError
 from stoker.kube.errors import Conflict, Invalid, NotFound
 from stoker.model.change import Action, Change
@@ -46,6 +47,10 @@ class Sender:
         return manager_of(self.fleet_id)
 
     def send(self, change: Change) -> Sent:
+        """Carry out a change, and take over the fields of an object that it adopts."""
+        return succeeded(self.cluster, change, self._carry_out(change), self.manager)
+
+    def _carry_out(self, change: Change) -> Sent:
         """Carry out a CREATE, CHANGE or RECREATE; never raises an error of the tree."""
         assert change.payload is not None
         if change.action is Action.RECREATE:

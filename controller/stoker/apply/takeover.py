@@ -8,14 +8,37 @@ make stale is left to the next pass. Called by send.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from stoker.apply.answers import Sent
+from stoker.errors import StokerError
 from stoker.kube.errors import Conflict, Invalid
+from stoker.model.change import Change
+from stoker.model.outcome import Result
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef
 from stoker.objects.takeover import predecessors, tracking_marks, without_predecessors
 
-__all__ = ["taken_over"]
+__all__ = ["succeeded", "taken_over"]
+
+
+def succeeded(cluster: Cluster, change: Change, sent: Sent, manager: str) -> Sent:
+    """What was sent, after the takeover where the change adopts an object.
+
+    A takeover that fails leaves the object adopted and its fields shared; the outcome says
+    so, and the next pass tries again.
+    """
+    if not change.adopted or sent.body is None:
+        return sent
+    try:
+        body = taken_over(cluster, change.ref, sent.body, manager)
+    except StokerError as error:
+        message = f"its fields are still shared with others: {error.message}"
+        return replace(sent, outcome=replace(sent.outcome, message=message))
+    if body is sent.body:
+        return sent
+    return replace(sent, body=body, outcome=replace(sent.outcome, result=Result.CHANGED))
 
 
 def taken_over(

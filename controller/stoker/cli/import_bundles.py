@@ -26,10 +26,8 @@ from stoker.objects.owned import schema_of
 from stoker.observe.external import ScaleTarget, scale_target, scalers_by_target
 from stoker.report import manifest_text
 
-__all__ = ["ADOPT", "Imported", "Scalers", "bundles_of", "read_scalers"]
+__all__ = ["Imported", "Scalers", "bundles_of", "read_scalers"]
 
-ADOPT = "stoker.dev/adopt"
-"""Annotation by which Git says that an object made by somebody else is taken over."""
 _SCALERS = (("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject"))
 
 
@@ -76,7 +74,7 @@ def read_scalers(namespaces: Iterable[str], cluster: Cluster) -> Scalers:
 
 
 def bundles_of(gathered: Iterable[Gathered], scalers: Scalers) -> Imported:
-    """A Bundle for each source; an autoscaler goes into the Bundle of what it scales."""
+    """A Bundle for each source; single objects of one name share theirs."""
     sources = _once(gathered)
     homes = _homes(sources)
     made = _Made(scalers)
@@ -100,15 +98,22 @@ def _once(gathered: Iterable[Gathered]) -> tuple[Gathered, ...]:
 
 
 def _home(part: Gathered, sources: tuple[Gathered, ...]) -> Source:
-    """The source into whose Bundle the objects go: a lone autoscaler goes to its target's."""
-    if len(part.objects) != 1:
+    """The source into whose Bundle the objects go.
+
+    Single objects of one name share a Bundle; a lone autoscaler goes where its target is.
+    """
+    if part.source.is_of_tool:
         return part.source
-    target = scale_target(part.objects[0].live)
-    if target is None:
-        return part.source
-    ref = ObjectRef(target.group, target.kind, target.namespace, target.name)
-    others = (o.source for o in sources if any(found.ref == ref for found in o.objects))
-    return next(others, part.source)
+    wanted = part.source
+    target = scale_target(part.objects[0].live) if part.objects else None
+    if target is not None:
+        ref = ObjectRef(target.group, target.kind, target.namespace, target.name)
+        holders = (o.source for o in sources if any(found.ref == ref for found in o.objects))
+        wanted = next(holders, wanted)
+    if wanted.is_of_tool:
+        return wanted
+    namesakes = (o.source for o in sources if o.source.is_namesake(wanted))
+    return next(namesakes, wanted)
 
 
 def _home_of_source(source: Source, sources: tuple[Gathered, ...]) -> Source:
@@ -191,7 +196,7 @@ class _Made:
         self._note(ref, carried)
         self.restarts += _restarts(carried.manifest, found.live)
         metadata = carried.manifest["metadata"]
-        notes = {**(metadata.get("annotations") or {}), ADOPT: "enabled"}
+        notes = {**(metadata.get("annotations") or {}), names.ADOPT: "enabled"}
         return {**carried.manifest, "metadata": {**metadata, "annotations": notes}}
 
     def _note(self, ref: ObjectRef, carried: Carried) -> None:

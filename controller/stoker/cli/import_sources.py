@@ -76,6 +76,16 @@ class Source:
     name: str
     namespace: str
 
+    @property
+    def is_of_tool(self) -> bool:
+        """Whether it stands for many objects: a Helm release, or what Flux or Argo CD applies."""
+        return self.kind in _TOOLS
+
+    def is_namesake(self, other: Source) -> bool:
+        """Whether both are single objects of one name in one namespace."""
+        same = (self.name, self.namespace) == (other.name, other.namespace)
+        return same and not self.is_of_tool and not other.is_of_tool
+
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
 

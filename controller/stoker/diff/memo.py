@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from stoker.model.change import Change
 from stoker.model.manifest import Manifest
 from stoker.model.refs import ObjectRef
+from stoker.objects.takeover import Rival
 
 __all__ = ["DiffMemo"]
 
@@ -26,6 +27,8 @@ class DiffMemo:
 
     verdicts: dict[ObjectRef, tuple[Hashable, Change]] = field(default_factory=dict)
     settled: dict[Hashable, bool] = field(default_factory=dict)
+    controllers: dict[ObjectRef, tuple[Hashable, tuple[Rival, ...]]] = field(default_factory=dict)
+    """GitOps controllers that own fields of an object to adopt, by what the object was."""
     """(digest of what is sent, digest of what is ours live, server version) -> unchanged."""
 
     def verdict(self, ref: ObjectRef, key: Hashable, manifest: Manifest) -> Change | None:
@@ -47,10 +50,12 @@ class DiffMemo:
 
     def only(self, refs: Collection[ObjectRef]) -> None:
         """Drop the verdicts of objects that are rendered no more."""
-        for ref in [ref for ref in self.verdicts if ref not in refs]:
-            del self.verdicts[ref]
+        for table in (self.verdicts, self.controllers):
+            for ref in [ref for ref in table if ref not in refs]:
+                del table[ref]
 
     def forget(self) -> None:
         """Begin again: after a change of the server or of a webhook."""
         self.verdicts.clear()
+        self.controllers.clear()
         self.settled.clear()

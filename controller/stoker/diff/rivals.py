@@ -8,7 +8,7 @@ in another cluster). Asked by diff for adopted objects only; lists are read once
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -23,7 +23,7 @@ from stoker.objects.takeover import (
     ARGO_CD,
     FLUX_HELM,
     FLUX_KUSTOMIZE,
-    controllers_of,
+    Rival,
 )
 
 __all__ = ["Objection", "Rivals"]
@@ -54,16 +54,21 @@ class Rivals:
     """Milliseconds since 1970; 0 asks nothing of times."""
     _read: dict[str, dict[Place, tuple[str, bool]] | str] = field(default_factory=dict)
 
-    def objection(self, ref: ObjectRef, live: dict[str, Any]) -> Objection | None:
-        """Why Git must not take the object over yet; None when nobody else writes it."""
-        for manager, time in controllers_of(live):
-            found = self._objection(manager, time, ref, live)
+    def objection(
+        self, ref: ObjectRef, writers: Iterable[Rival], labels: Mapping[str, str]
+    ) -> Objection | None:
+        """Why Git must not take the object over yet; None when nobody else writes it.
+
+        `writers` are its `controllers_of`, `labels` those of the object.
+        """
+        for manager, time in writers:
+            found = self._objection(manager, time, ref, labels)
             if found is not None:
                 return found
         return None
 
     def _objection(
-        self, manager: str, time: str, ref: ObjectRef, live: dict[str, Any]
+        self, manager: str, time: str, ref: ObjectRef, labels: Mapping[str, str]
     ) -> Objection | None:
         kind = next(kind for kind in _KINDS if fnmatchcase(manager, kind.manager))
         listed = self._listed(kind)
@@ -71,7 +76,7 @@ class Rivals:
             note = f"whether {manager} still writes it could not be read: {listed}"
             return Objection(Action.WAIT, "live-state-unknown", note)
         place = (ref.group, ref.kind, ref.namespace, ref.name)
-        name, active = listed.get(place) or listed.get(kind.home(live)) or ("", False)
+        name, active = listed.get(place) or listed.get(kind.home(labels)) or ("", False)
         if name and not active:
             return None
         if not name and not self._is_recent(time):
@@ -136,13 +141,12 @@ def _named(item: dict[str, Any]) -> str:
     return f"{item.get('kind')} {metadata.get('namespace')}/{metadata['name']}"
 
 
-def _no_home(live: dict[str, Any]) -> Place:
-    del live
+def _no_home(labels: Mapping[str, str]) -> Place:
+    del labels
     return ("", "", "", "")
 
 
-def _helm_home(live: dict[str, Any]) -> Place:
-    labels = (live.get("metadata") or {}).get("labels") or {}
+def _helm_home(labels: Mapping[str, str]) -> Place:
     prefix = "helm.toolkit.fluxcd.io"
     space, name = labels.get(f"{prefix}/namespace", ""), labels.get(f"{prefix}/name", "")
     return ("", "HelmRelease", str(space), str(name))
@@ -157,7 +161,7 @@ class _Kind:
     kind: str
     holds: Callable[[dict[str, Any]], Holds]
     remedy: str
-    home: Callable[[dict[str, Any]], Place] = _no_home
+    home: Callable[[Mapping[str, str]], Place] = _no_home
 
 
 _KINDS = (

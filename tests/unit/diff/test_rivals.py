@@ -11,6 +11,7 @@ from stoker.kube.errors import api_error
 from stoker.model.change import Action
 from stoker.model.ports import ListPage
 from stoker.model.refs import ObjectRef
+from stoker.objects.takeover import controllers_of
 
 REF = ObjectRef("", "ConfigMap", "llm", "conf")
 WRITTEN = "2026-11-29T12:00:00Z"
@@ -36,7 +37,11 @@ class Lists:
 
 
 def asked(lists: Any, now_ms: int, body: dict[str, Any]) -> Any:
-    return Rivals(lists, now_ms).objection(REF, body)
+    return of(Rivals(lists, now_ms), body)
+
+
+def of(rivals: Rivals, body: dict[str, Any]) -> Any:
+    return rivals.objection(REF, controllers_of(body), body["metadata"]["labels"])
 
 
 def live(manager, labels=None, time=WRITTEN):
@@ -151,6 +156,6 @@ def test_a_kind_is_listed_once():
     lists: Any = Lists(Kustomization=[kustomization()])
     rivals = Rivals(lists, WRITTEN_MS)
     for _ in range(3):
-        rivals.objection(REF, live("kustomize-controller"))
+        of(rivals, live("kustomize-controller"))
 
     assert len(lists.asked) == 1
