@@ -2,8 +2,7 @@
 
 The answer of the adopting apply comes in; the object as it is then goes out: entries that
 shared fields with ours are gone, and so are the marks by which Flux, Argo CD and kubectl
-find their objects. No other value changes and nothing restarts. What a write between would
-make stale is left to the next pass. Called by send.
+find their objects. No other value changes and nothing restarts. Called by send.
 """
 
 from __future__ import annotations
@@ -21,6 +20,9 @@ from stoker.model.refs import ObjectRef
 from stoker.objects.takeover import predecessors, tracking_marks, without_predecessors
 
 __all__ = ["succeeded", "taken_over"]
+
+ATTEMPTS = 3
+"""How often an object is read again that a controller writes at the same time."""
 
 
 def succeeded(cluster: Cluster, change: Change, sent: Sent, manager: str) -> Sent:
@@ -46,28 +48,32 @@ def taken_over(
 ) -> dict[str, Any]:
     """The object after the takeover, or as it was where there is nothing to take.
 
-    Raises what the Cluster port raises, but for a version that has changed meanwhile: then
-    the next pass finds the entries again.
+    One that keeps changing meanwhile is left to the next pass. Raises what the Cluster port
+    raises.
     """
-    if not predecessors(live, manager):
-        return live
+    for _ in range(ATTEMPTS):
+        if not predecessors(live, manager):
+            return live
+        try:
+            return cluster.patch(ref, "json", _patch(live, manager), manager=manager)
+        except (Conflict, Invalid):  # somebody has written since
+            live = cluster.get(ref)
+    return live
+
+
+def _patch(live: dict[str, Any], manager: str) -> list[dict[str, Any]]:
+    """Entries and marks out, on exactly this object in exactly this version."""
     metadata = live["metadata"]
-    patch: list[dict[str, Any]] = [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
-        {
-            "op": "replace",
-            "path": "/metadata/managedFields",
-            "value": without_predecessors(live, manager),
-        },
+    tests = [
+        {"op": "test", "path": f"/metadata/{key}", "value": metadata[key]}
+        for key in ("uid", "resourceVersion")
     ]
-    patch += [
+    entries = without_predecessors(live, manager)
+    marks = [
         {"op": "remove", "path": f"/metadata/{place}/{_escaped(key)}"}
         for place, key in tracking_marks(live, manager)
     ]
-    try:
-        return cluster.patch(ref, "json", patch, manager=manager)
-    except (Conflict, Invalid):
-        return live
+    return [*tests, {"op": "replace", "path": "/metadata/managedFields", "value": entries}, *marks]
 
 
 def _escaped(key: str) -> str:

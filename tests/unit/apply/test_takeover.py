@@ -10,7 +10,7 @@ from stoker.apply.takeover import taken_over
 from stoker.kube.client import Client
 from stoker.kube.memory import MemoryServer
 from stoker.model.refs import ObjectRef
-from stoker.objects.takeover import LAST_APPLIED
+from stoker.objects.takeover import LAST_APPLIED, predecessors
 from stoker.sim.clock import VirtualClock
 
 OURS = "stoker-a1b2c3d4"
@@ -114,10 +114,20 @@ def test_a_label_typed_by_hand_costs_no_write(cluster):
     assert taken_over(cluster, REF, labelled, OURS) is labelled
 
 
-def test_an_object_that_changed_meanwhile_is_left_to_the_next_pass(cluster):
+def test_an_object_that_changed_meanwhile_is_read_again(cluster):
     made_by_kubectl(cluster, a="1")
     adopted = cluster.apply(a_map(a="1"), manager=OURS)
-    cluster.patch(REF, "merge", {"data": {"b": "2"}}, manager="kubectl-edit")
+    cluster.patch(REF, "merge", {"data": {"b": "2"}}, manager="operator")
+    taken = taken_over(cluster, REF, adopted, OURS)
+
+    assert taken["data"] == {"a": "1", "b": "2"}
+    assert predecessors(taken, OURS) == ()
+
+
+def test_an_object_that_keeps_changing_is_left_to_the_next_pass(cluster, monkeypatch):
+    made_by_kubectl(cluster, a="1")
+    adopted = cluster.apply(a_map(a="1"), manager=OURS)
+    monkeypatch.setattr(cluster, "get", lambda _ref: adopted)
+    cluster.patch(REF, "merge", {"data": {"b": "2"}}, manager="operator")
 
     assert taken_over(cluster, REF, adopted, OURS) is adopted
-    assert cluster.get(REF)["data"] == {"a": "1", "b": "2"}
