@@ -91,11 +91,11 @@ class Town:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def import_(self, capsys: Any, space: str, *sources: str) -> str:
+    def import_(self, capsys: Any, space: str, *sources: str, more: tuple[str, ...] = ()) -> str:
         """`stoker import … --to` a folder of its own; gives what it said."""
         capsys.readouterr()
         folder = self.world.work_tree / "bundles" / (space or sources[0].replace("/", "-"))
-        arguments = ["import", *sources, "--to", str(folder)]
+        arguments = ["import", *sources, *more, "--to", str(folder)]
         arguments += ["--kubeconfig", str(self.plane.kubeconfig_path)]
         code = run([*arguments, *(("-n", space) if space else ())])
         said = capsys.readouterr().err
@@ -440,3 +440,43 @@ def test_from_argo_cd(town, capsys):
     check_adopted(town, space, before, "bundles/argocd-embed/embed/deployment-embed-e5.yaml")
     notes = town.deployment(space)["metadata"]["annotations"]
     assert not [key for key in notes if key.startswith(("argocd", "kubectl"))]
+
+
+def a_vllm(space: str) -> dict[str, Any]:
+    """An engine as its own documentation deploys it."""
+    body = a_deployment(space, "qwen")
+    (container,) = body["spec"]["template"]["spec"]["containers"]
+    commit = "7ae557604adf67be50417f59c2c2f167def9a775"
+    arguments = ["--model", "Qwen/Qwen2.5-0.5B-Instruct", "--revision", commit]
+    limits = {"limits": {"nvidia.com/gpu": "1"}}
+    container |= {"image": "vllm/vllm-openai:v0.9.1", "args": arguments, "resources": limits}
+    return body
+
+
+def test_a_deployment_of_vllm_becomes_a_model_service(town, capsys):
+    """Its template is frozen as it runs; Git decides the count from then on."""
+    space = town.space()
+    town.tool("kubectl", "apply", "-f", "-", given=yaml.safe_dump(a_vllm(space)))
+    before = town.ready(space, 2)
+    spec = town.deployment(space, "qwen")["spec"]
+
+    more = ("--as-kind", "modelservice")
+    said = town.import_(capsys, space, "deployment/qwen", more=more)
+    assert "1 service, 1 object to adopt, 0 restarts, 0 deletes" in said
+    include = ["/bundles/**/bundle.yaml", f"/bundles/{space}/*.yaml"]
+    fleet = a_fleet(include=include, prune={"mode": "Never"})
+    town.world.commit("Fleet", {"clusters/local/fleet.yaml": fleet})
+    town.merge("Adopt")
+
+    stands = town.deployment(space, "qwen")
+    assert town.pods(space) == before
+    assert stands["spec"]["template"] == spec["template"]
+    assert stands["spec"]["selector"] == spec["selector"]
+    assert {
+        name for name in town.managers(space, "qwen") if not name.startswith("stoker-")
+    } == set()
+
+    town.edit(f"bundles/{space}/qwen.yaml", lambda file: file["spec"].update(replicas=3))
+    town.merge("Up")
+
+    assert before.items() < town.ready(space, 3).items()

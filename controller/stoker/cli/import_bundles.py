@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker.cli.import_sources import Found, Gathered, Source
+from stoker.cli.import_vllm import service_text
 from stoker.errors import StokerError
 from stoker.kube.errors import KindNotFound
 from stoker.kube.memory_defaults import with_defaults
@@ -73,11 +74,17 @@ def read_scalers(namespaces: Iterable[str], cluster: Cluster) -> Scalers:
     return Scalers(scalers_by_target(found))
 
 
-def bundles_of(gathered: Iterable[Gathered], scalers: Scalers) -> Imported:
-    """A Bundle for each source; single objects of one name share theirs."""
+def bundles_of(
+    gathered: Iterable[Gathered], scalers: Scalers, *, services: bool = False
+) -> Imported:
+    """A Bundle for each source; single objects of one name share theirs.
+
+    With `services` a Deployment becomes a ModelService that adopts it, and what is beside
+    it stays a Bundle. Raises Stalled where one does not run vLLM.
+    """
     sources = _once(gathered)
     homes = _homes(sources)
-    made = _Made(scalers)
+    made = _Made(scalers, services=services)
     for source, name in homes.items():
         parts = [part for part in sources if homes[_home(part, sources)] == name]
         if _home_of_source(source, sources) == source:
@@ -140,8 +147,9 @@ def _homes(sources: tuple[Gathered, ...]) -> dict[Source, str]:
 class _Made:
     """Collects files and lines while Bundles are made."""
 
-    def __init__(self, scalers: Scalers) -> None:
+    def __init__(self, scalers: Scalers, *, services: bool) -> None:
         self._scalers = scalers
+        self._services = services
         self.files: dict[str, str] = {}
         self.services = self.objects = self.restarts = 0
         self.kept: list[str] = []
@@ -159,12 +167,28 @@ class _Made:
             "metadata": {"name": name, "namespace": source.namespace},
             "spec": {"render": {"manifests": ["*.yaml"]}},
         }
-        head = f"# Imported from {origin} in namespace {source.namespace}.\n"
-        self.files[f"{name}/bundle.yaml"] = head + manifest_text(bundle)
-        for part in parts:
-            for found in part.objects:
-                text = manifest_text(self._carried(found))
-                self.files[self._path(name, found.ref)] = text
+        found = [found for part in parts for found in part.objects]
+        adopted = [item for item in found if self._services and item.ref.kind == "Deployment"]
+        for item in adopted:
+            self._adopt(item)
+        rest = [item for item in found if item not in adopted]
+        for item in rest:
+            self.files[self._path(name, item.ref)] = manifest_text(self._carried(item))
+        if rest:
+            head = f"# Imported from {origin} in namespace {source.namespace}.\n"
+            self.files[f"{name}/bundle.yaml"] = head + manifest_text(bundle)
+
+    def _adopt(self, found: Found) -> None:
+        """Write the ModelService of one Deployment."""
+        scaler = self._scalers.by_target.get(found.ref, "")
+        elsewhere = bool(scaler or self._scalers.unknown)
+        text = service_text(found.live, counted_elsewhere=elsewhere)
+        path = f"{found.ref.name}.yaml"
+        self.files[path if path not in self.files else f"{found.ref.namespace}-{path}"] = text
+        self.services += 1
+        self.objects += 1
+        if elsewhere:
+            self.kept.append(f"{found.ref.name} count stays with {scaler or 'whoever scales it'}")
 
     def _path(self, name: str, ref: ObjectRef) -> str:
         plain = ref.name.replace(":", "-")

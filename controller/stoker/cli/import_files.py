@@ -1,7 +1,7 @@
 """Writes imported files into a fleet repository, and says whether a Fleet includes them.
 
 Texts by path and the target folder come in. A file that is there is never overwritten: then
-nothing is written at all. Bundles go to `bundles/` where the folder is a repository's root.
+nothing is written at all. In a repository's root Bundles go to `bundles/`, models to `models/`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ def write_files(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
 
     Raises Stalled `file-exists` before anything is written.
     """
-    base = folder / "bundles" if _is_root(folder) else folder
-    targets = {base / path: text for path, text in sorted(files.items())}
+    root = _is_root(folder)
+    targets = {
+        folder / (_place(path) if root else "") / path: text for path, text in sorted(files.items())
+    }
     for target in targets:
         if target.exists() or target.is_symlink():
             raise Stalled(
@@ -41,24 +43,34 @@ def write_files(folder: Path, files: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(targets)
 
 
+def _place(path: str) -> str:
+    """Where a fleet repository keeps it: Bundles are folders, models single files."""
+    return "bundles" if "/" in path else "models"
+
+
 def missing_includes(folder: Path, written: Iterable[Path]) -> tuple[str, ...]:
     """For each Fleet file of the repository, the pattern that it lacks; empty for none."""
     root = _root_of(folder)
     if root is None:
         return ()
-    units = [_below(path, root) for path in written if path.name == "bundle.yaml"]
+    files = [_below(path, root) for path in written]
+    bundles = {path.parent for path in files if path.name == "bundle.yaml"}
+    units = [path for path in files if path.name == "bundle.yaml" or path.parent not in bundles]
     index = FileIndex([Blob(unit.as_posix(), "") for unit in units])
     hints: list[str] = []
     for fleet in sorted({*root.glob("clusters/*/fleet.yaml"), *root.glob("fleet.yaml")}):
         name = _below(fleet, root).as_posix()
         seen = {blob.path for pattern in _patterns(root, name) for blob in index.matching(pattern)}
-        lacking = {
-            f"/{unit.parent.parent.as_posix()}/*/bundle.yaml".replace("/./", "/")
-            for unit in units
-            if unit.as_posix() not in seen
-        }
+        lacking = {_pattern(unit) for unit in units if unit.as_posix() not in seen}
         hints += [f"add {pattern} to spec.include of {name}" for pattern in sorted(lacking)]
     return tuple(hints)
+
+
+def _pattern(unit: Path) -> str:
+    """The pattern that includes the unit's file and its neighbours."""
+    bundle = unit.name == "bundle.yaml"
+    folder = (unit.parent.parent if bundle else unit.parent).as_posix()
+    return f"/{folder}/{'*/bundle.yaml' if bundle else '*.yaml'}".replace("/./", "/")
 
 
 def _below(path: Path, root: Path) -> Path:

@@ -30,6 +30,12 @@ def import_objects(
     ],
     *,
     to: Annotated[Path, typer.Option("--to", help="Folder of the fleet repository to write to.")],
+    as_kind: Annotated[
+        str,
+        typer.Option(
+            "--as-kind", help="bundle, or modelservice for Deployments that run vLLM (spec.adopt)."
+        ),
+    ] = "bundle",
     namespace: Annotated[
         str,
         typer.Option(
@@ -48,7 +54,10 @@ def import_objects(
     from stoker.cli.import_bundles import bundles_of, read_scalers
     from stoker.cli.import_files import missing_includes, write_files
     from stoker.cli.import_sources import gather, parse_source
+    from stoker.cli.session import usage
 
+    if as_kind not in {"bundle", "modelservice"}:
+        raise usage(f"--as-kind: no {as_kind!r}", "bundle or modelservice")
     wanted = tuple(dict.fromkeys(parse_source(text, namespace) for text in sources))
     client = connect(kubeconfig, context, timeout_seconds=request_timeout, as_user=as_user)
     try:
@@ -56,7 +65,7 @@ def import_objects(
         narrate(f"context {context_name(kubeconfig, context)}, cluster {uid[:8]}…")
         gathered = [gather(source, client) for source in wanted]
         spaces = {found.ref.namespace for part in gathered for found in part.objects} - {""}
-        made = bundles_of(gathered, read_scalers(spaces, client))
+        made = bundles_of(gathered, read_scalers(spaces, client), services=as_kind != "bundle")
     finally:
         client.close()
     if not made.objects:

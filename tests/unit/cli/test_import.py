@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -405,6 +406,108 @@ def test_two_imports_of_one_cluster_give_the_same_files(place, tmp_path):
 
     assert texts[0] == texts[1]
     assert len(texts[0]) == 3
+
+
+# --------------------------------------------------------------------- as a ModelService
+COMMIT = "7ae557604adf67be50417f59c2c2f167def9a775"
+GPUS = {"limits": {"nvidia.com/gpu": "2"}, "requests": {"cpu": "4", "memory": "32Gi"}}
+TOKEN = {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
+SERVE = ["--model", "Qwen/Qwen2.5-7B-Instruct", f"--revision={COMMIT}", "-tp", "2"]
+
+
+def a_vllm(*more, **container):
+    plain = {"image": "vllm/vllm-openai:v0.9.1", "args": [*SERVE, *more], "resources": GPUS}
+    return a_deployment("qwen", **{**plain, "env": [TOKEN], **container})
+
+
+def test_a_deployment_that_runs_vllm_becomes_a_model_service(place, shell):
+    """What it says is what runs; everything else is held back until the rev changes."""
+    place.kubectl_apply(a_vllm("--max-model-len", "8192", "--served-model-name", "qwen", "chat"))
+    place.folder = shell.fleet()
+    answer = place.run("deployment/qwen", "--as-kind", "modelservice")
+
+    assert answer.code == 0, answer.err
+    document = place.read("models/qwen.yaml")
+    assert document["metadata"] == {"name": "qwen", "namespace": SPACE}
+    assert document["spec"] == {
+        "adopt": {"kind": "Deployment", "name": "qwen"},
+        "placement": {"mode": "Scheduler"},
+        "model": {
+            "uri": "hf://Qwen/Qwen2.5-7B-Instruct",
+            "revision": COMMIT,
+            "servedNames": ["qwen", "chat"],
+            "tokenSecretRef": {"name": "hf", "key": "token"},
+        },
+        "engine": {
+            "type": "vllm",
+            "image": "vllm/vllm-openai:v0.9.1",
+            "args": ["--max-model-len", "8192"],
+            "cudaGraphs": "Capture",
+        },
+        "gpu": {"count": 2},
+        "resources": {"requests": {"cpu": "4", "memory": "32Gi"}},
+        "replicas": 2,
+    }
+    assert "1 service, 1 object to adopt, 0 restarts, 0 deletes" in answer.err
+    assert "spec.include" not in answer.err
+    assert shell("validate", place.folder).code == 0
+
+
+def test_its_autoscaler_keeps_the_count_and_stays_a_bundle(place, shell):
+    place.kubectl_apply(a_vllm())
+    place.kubectl_apply(an_autoscaler("qwen"))
+    place.folder = shell.fleet()
+    answer = place.run("deployment/qwen", "hpa/qwen", "--as-kind", "modelservice")
+
+    spec = place.read("models/qwen.yaml")["spec"]
+    assert spec["scaling"] == {"mode": "External"}
+    assert "replicas" not in spec
+    assert (place.folder / "bundles/qwen/horizontalpodautoscaler-qwen.yaml").exists()
+    assert "qwen count stays with HorizontalPodAutoscaler/qwen" in answer.err
+    assert shell("validate", place.folder).code == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["vllm", "serve", "Qwen/Qwen2.5-7B-Instruct"],
+        ["python3", "-m", "vllm.entrypoints.openai.api_server", "--model=Qwen/Qwen2.5-7B-Instruct"],
+    ],
+    ids=["serve", "module"],
+)
+def test_every_way_to_start_it_is_recognised(place, command):
+    rest = ["--revision", COMMIT, "--tensor-parallel-size=2", "--enforce-eager"]
+    place.kubectl_apply(a_vllm(image="own/image:1", command=command, args=rest))
+    answer = place.run("deployment/qwen", "--as-kind", "modelservice")
+
+    assert answer.code == 0, answer.err
+    spec = place.read("qwen.yaml")["spec"]
+    assert spec["model"]["uri"] == "hf://Qwen/Qwen2.5-7B-Instruct"
+    assert spec["engine"] == {"type": "vllm", "image": "own/image:1"}
+
+
+UNCLEAR: dict[str, tuple[dict[str, Any], str]] = {
+    "no vllm": ({"image": "nginx:1", "args": []}, "0 of its containers run vLLM"),
+    "a branch": ({"args": ["--model", "a/b", "--revision", "main", "-tp=2"]}, "is no commit"),
+    "a folder": ({"args": ["--model", "/models/x", *SERVE[2:]]}, "is no repository of a hub"),
+    "a shell": ({"command": ["sh", "-c"], "args": ["vllm serve x"]}, "is no repository of a hub"),
+    "no GPU": ({"resources": {}}, "has no limit of nvidia.com/gpu"),
+    "sizes": ({"args": SERVE[:3]}, "is not its 2 GPUs"),
+    "a port": ({"args": [*SERVE, "--port", "9000"]}, "listens on port 9000"),
+    "a secret": ({"args": [*SERVE, "--api-key", "abcdefgh"]}, "holds a secret in clear"),
+}
+
+
+@pytest.mark.parametrize("case", UNCLEAR, ids=str)
+def test_what_is_not_recognised_is_never_guessed(place, case):
+    container, why = UNCLEAR[case]
+    place.kubectl_apply(a_vllm(**container))
+    answer = place.run("deployment/qwen", "--as-kind", "modelservice")
+
+    assert answer.code == 2
+    assert why in answer.err
+    assert "abcdefgh" not in answer.err
+    assert not place.folder.exists()
 
 
 # ------------------------------------------------------------------ init --from-cluster
