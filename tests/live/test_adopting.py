@@ -24,10 +24,11 @@ import yaml
 from live.running import until
 from stoker.cli.app import run
 from stoker.cli.world import World, WorldNode
-from stoker.model.refs import ObjectRef
+from stoker.model.refs import ObjectRef, ref_from_manifest
 from stoker.sim.controlplane import ControlPlane
 from stories.crash.life import AT_ONCE
 from stories.files import a_fleet
+from unit.objects.test_carried import BODIES
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
@@ -480,3 +481,27 @@ def test_a_deployment_of_vllm_becomes_a_model_service(town, capsys):
     town.merge("Up")
 
     assert before.items() < town.ready(space, 3).items()
+
+
+@pytest.mark.parametrize("verb", ["apply", "create"])
+def test_every_usual_kind_is_adopted_as_it_stands(town, capsys, verb):
+    """With a note of what was applied, and without one: then defaults are told from wishes."""
+    space = town.space()
+    bodies = [{**body, "metadata": {**body["metadata"], "namespace": space}} for body in BODIES]
+    bodies = [body for body in bodies if body["kind"] != "RoleBinding"]
+    town.tool("kubectl", verb, "-f", "-", given=yaml.safe_dump_all(bodies))
+    refs = [ref_from_manifest(body) for body in bodies]
+    before = {ref: town.cluster.get(ref) for ref in refs}
+
+    sources = [f"{ref.kind.lower()}/{ref.name}" for ref in refs]
+    said = town.import_(capsys, space, *sources)
+    assert f"{len(refs)} objects to adopt, 0 restarts, 0 deletes" in said
+    assert "drift" not in said
+    assert town.merge("Adopt") == {"unchanged"}
+
+    for ref, was in before.items():
+        now = town.cluster.get(ref)
+        assert now["metadata"]["uid"] == was["metadata"]["uid"]
+        assert now.get("spec") == was.get("spec"), str(ref)
+        assert now.get("data") == was.get("data"), str(ref)
+        assert "stoker.dev/owner" in now["metadata"]["annotations"], str(ref)

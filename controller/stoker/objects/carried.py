@@ -20,7 +20,7 @@ from stoker.objects.fieldset import EMPTY, FieldSet, fieldset_from_manifest
 from stoker.objects.fieldset_trees import Tree, tree_from_paths
 from stoker.objects.masks import masked
 from stoker.objects.owned import BEFORE_FIRST_APPLY, Owner, owners, projected, schema_of
-from stoker.objects.schema_table import ListSchema
+from stoker.objects.schema_table import FieldType, ListSchema
 from stoker.objects.takeover import LAST_APPLIED, TRACKING_MARKS, gives_way
 
 __all__ = ["Carried", "carry", "last_applied"]
@@ -64,6 +64,20 @@ _SERVER_MADE = (
     ),
 )
 
+_ALLOCATED: dict[str, frozenset[str]] = {
+    "PersistentVolumeClaim": frozenset({"f:volumeName"}),
+    "Service": frozenset(
+        {
+            "f:clusterIP",
+            "f:clusterIPs",
+            "f:healthCheckNodePort",
+            "f:ipFamilies",
+            "f:ipFamilyPolicy",
+        }
+    ),
+}
+"""Fields of spec that the server or a controller fills in once and for all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Carried:
@@ -104,7 +118,7 @@ def carry(
     paths = [path for path in paths if not any(path[: len(s)] == s for s in secrets)]
     manifest = _manifest(live, tree_from_paths(paths), schema)
     if guessed:
-        manifest = _without_defaults(manifest, fill)
+        manifest = _without_defaults(manifest, fill, schema)
     drift = () if known is None else _drift(live, known, schema, counted_elsewhere)
     return Carried(manifest, tuple(dotted(path) for path in secrets), drift)
 
@@ -134,8 +148,14 @@ def _meant(
         found = found.union(owner.fields)
         guessed |= not owner.is_apply
     if not found:
-        return fieldset_from_manifest(live, schema), True
+        everything = fieldset_from_manifest(live, schema)
+        return _without_allocated(everything, str(live.get("kind", ""))), True
     return found, guessed
+
+
+def _without_allocated(fields: FieldSet, kind: str) -> FieldSet:
+    names = _ALLOCATED.get(kind, ())
+    return fields.without_below(FieldSet(tree_from_paths(("f:spec", name) for name in names)))
 
 
 def _wrote_whole(owner: Owner) -> bool:
@@ -186,11 +206,14 @@ def _manifest(live: dict[str, Any], tree: Tree, schema: ListSchema) -> dict[str,
     return {**head, "metadata": {**identity, **own}, **rest}
 
 
-def _without_defaults(manifest: dict[str, Any], fill: Fill) -> dict[str, Any]:
-    """The manifest without every field that the server would put back as it is."""
+def _without_defaults(manifest: dict[str, Any], fill: Fill, schema: ListSchema) -> dict[str, Any]:
+    """The manifest without every field that the server would put back as it is.
+
+    What is owned as one stays whole: with less in it an apply would be a conflict.
+    """
     whole = fill(manifest)
     for path in list(_map_paths(manifest, ())):
-        if path[0] in {"apiVersion", "kind", "metadata"}:
+        if path[0] in {"apiVersion", "kind", "metadata"} or _is_within_whole(path, schema):
             continue
         less = _less(manifest, path)
         if path[-1] in _EMPTY_ALIKE and not _at(manifest, path):
@@ -202,6 +225,16 @@ def _without_defaults(manifest: dict[str, Any], fill: Fill) -> dict[str, Any]:
 
 _EMPTY_ALIKE = frozenset({"metadata", "resources", "securityContext", "status", "strategy"})
 """Maps that say nothing when they are empty, and that the server stores all the same."""
+
+
+def _is_within_whole(path: tuple[Any, ...], schema: ListSchema) -> bool:
+    """Whether a key stands inside a map or list that is owned as one."""
+    kind: FieldType | None = schema.root
+    for key in path:
+        if kind is None or kind.atomic:
+            return True
+        kind = kind.member(key) if isinstance(key, str) else kind.element
+    return False
 
 
 def _at(value: Any, path: tuple[Any, ...]) -> Any:
