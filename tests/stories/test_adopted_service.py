@@ -16,7 +16,10 @@ UNIT = "ModelService/llm/llama"
 
 
 def a_vllm(replicas: int = 2) -> dict:
-    """As a chart makes one: its own labels, container name and arguments."""
+    """As a chart makes one: its own labels, container name and arguments.
+
+    Another fleet had it once, and gave it up.
+    """
     labels = {"app": "vllm", "release": "llama"}
     container = {
         "name": "vllm",
@@ -29,7 +32,11 @@ def a_vllm(replicas: int = 2) -> dict:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": LLAMA.name, "namespace": LLAMA.namespace},
+        "metadata": {
+            "name": LLAMA.name,
+            "namespace": LLAMA.namespace,
+            "annotations": {names.REV: "left-behind", names.TEMPLATE: "adopted"},
+        },
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": "vllm"}},

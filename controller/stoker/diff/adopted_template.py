@@ -16,7 +16,7 @@ from stoker.objects import names
 from stoker.objects.compare import compare, dotted
 from stoker.objects.consent import consents_in_git
 from stoker.objects.fieldset_trees import Tree, union
-from stoker.objects.owned import Owner, owners, projected
+from stoker.objects.owned import Owner, our_fields, owners, projected
 from stoker.objects.schema_table import ListSchema
 from stoker.objects.takeover import gives_way
 
@@ -36,11 +36,12 @@ def came_with(
 ) -> tuple[dict[str, Any], tuple[str, ...]] | None:
     """The payload with the live template, and what Git renders otherwise.
 
-    None once a template of ours stands, or is to.
+    None once a template of ours stands, or is to. A rev that is not ours to say was left
+    behind by a fleet that gave the Deployment up.
     """
     said = _annotations(live.body)
-    standing = names.REV in said
-    if standing and (
+    stamped = ("f:metadata", "f:annotations", f"f:{names.REV}") in our_fields(live.body, manager)
+    if stamped and (
         said.get(names.TEMPLATE) != _KEPT
         or said.get(names.REV) != _annotations(payload).get(names.REV)
     ):
