@@ -246,6 +246,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         snapshot=seen.snapshot,
         verify=parts.verify,
         audit=_audit(parts, desired, found.now_ms),
+        now_ms=found.now_ms,
     )
     changes = settle(
         held,

@@ -12,14 +12,14 @@ from typing import Any
 
 from stoker.apply.answers import Sent, changed_meanwhile, is_uid_mismatch, sent_error
 from stoker.apply.prune import delete
+from stoker.apply.takeover import succeeded
 from stoker.errors import StokerError
-from stoker.kube.errors import Conflict, Invalid, NotFound
+from stoker.kube.errors import Conflict, NotFound
 from stoker.model.change import Action, Change
 from stoker.model.outcome import ObjectOutcome, Result
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef
 from stoker.objects.conflicts import Settlement, adoption_required, settle
-from stoker.objects.handover import handover_patch
 from stoker.objects.names import OWNER, manager_of, unit_of_mark
 from stoker.objects.owned import schema_of
 
@@ -27,8 +27,6 @@ __all__ = ["Sender"]
 
 ROUNDS = 2
 """How often a conflict is settled before it is left to the next pass."""
-HANDOVER_ATTEMPTS = 3
-"""How often an adopted object is read again when a controller writes it at the same time."""
 QUOTA_ATTEMPTS = 4
 """Quota usage is updated optimistically: parallel creates meet each other (cases.md row 67)."""
 
@@ -50,8 +48,7 @@ class Sender:
         assert change.payload is not None
         if change.action is Action.RECREATE:
             return self._recreate(change)
-        sent = self._write(change)
-        return self._handed_over(sent) if change.takes_over and sent.body is not None else sent
+        return succeeded(self.cluster, change, self._write(change), self.manager)
 
     def _write(self, change: Change) -> Sent:
         """One unforced apply, and what follows when it is refused."""
@@ -65,26 +62,6 @@ class Sender:
             return self._settled(change)
         except StokerError as error:
             return self._failed(change, error)
-
-    def _handed_over(self, sent: Sent) -> Sent:
-        """After an adoption our fields are ours alone; an object that keeps changing stays shared."""
-        body = sent.body
-        for _ in range(HANDOVER_ATTEMPTS):
-            assert body is not None
-            patch = handover_patch(body, self.manager)
-            if not patch:
-                break
-            try:
-                answer = self.cluster.patch(sent.outcome.ref, "json", patch, manager=self.manager)
-                return replace(sent, body=answer)
-            except Invalid:  # somebody has written since
-                try:
-                    body = self.cluster.get(sent.outcome.ref)
-                except StokerError:
-                    break
-            except StokerError:
-                break
-        return sent
 
     def _recreate(self, change: Change) -> Sent:
         """Delete the object of that UID; make it again if it is gone at once.

@@ -31,6 +31,13 @@ class Command:
 
 COMMANDS = (
     Command("init", "Write", "Write a working fleet repository: one model, one pool, schemas"),
+    Command(
+        "import",
+        "Write",
+        "Write what already runs as files, to be adopted without a restart",
+        "import_objects",
+        "import_objects",
+    ),
     Command("validate", "Write", "Check every file at once, without a cluster"),
     Command("schema", "Write", "Print the JSON schemas of the fleet files and of -o json"),
     Command("render", "Preview", "Print the manifests as they would be sent"),

@@ -45,6 +45,8 @@ _USAGE_CODES = frozenset(
         "ref-invalid",
         "ref-not-found",
         "repository-url-refused",
+        "source-not-carried",
+        "source-not-found",
         "usage",
         "wrong-cluster",
     }

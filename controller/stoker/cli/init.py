@@ -129,6 +129,12 @@ def init(
             "--cluster-uid", help="UID of namespace kube-system (else the cluster is asked)."
         ),
     ] = "",
+    from_cluster: Annotated[
+        bool,
+        typer.Option(
+            "--from-cluster", help="Take pools and namespace from a cluster that already runs."
+        ),
+    ] = False,
     kubeconfig: Kubeconfig = None,
     context: Context = "",
 ) -> int:
@@ -137,8 +143,14 @@ def init(
 
     if not _NAME.fullmatch(fleet):
         raise usage(f"--fleet: {fleet!r} is no DNS label", "a-z, 0-9 and -, for instance prod-eu")
-    uid = cluster_uid or _ask_cluster(kubeconfig, context)
-    files = _files(fleet, uid or UNKNOWN_UID)
+    if from_cluster and cluster_uid:
+        raise usage("--cluster-uid is read from the cluster with --from-cluster")
+    hints: tuple[str, ...] = ()
+    if from_cluster:
+        uid, files, hints = _files_of_cluster(fleet, kubeconfig, context, folder)
+    else:
+        uid = cluster_uid or _ask_cluster(kubeconfig, context)
+        files = _files(fleet, uid or UNKNOWN_UID)
     there = {path for path in files if (folder / path).exists()}
     taken = sorted(there - _LEFT_ALONE)
     if taken:
@@ -158,9 +170,44 @@ def init(
             "no cluster could be asked for its UID: put it into "
             f"clusters/{fleet}/fleet.yaml (spec.cluster.uid)"
         )
+    for hint in hints:
+        narrate(hint)
     go = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
     narrate(f"next: {go}stoker validate")
     return Exit.OK
+
+
+def _files_of_cluster(
+    fleet: str, kubeconfig: Path | None, context: str, folder: Path
+) -> tuple[str, dict[str, str], tuple[str, ...]]:
+    """A repository without an example, its Fleet file as the cluster is; and what to import."""
+    from stoker.cli.connect import connect, context_name
+    from stoker.cli.init_cluster import fleet_text, look
+
+    client = connect(kubeconfig, context)
+    try:
+        seen = look(client)
+    finally:
+        client.close()
+    narrate(f"cluster {seen.uid}, as context {context_name(kubeconfig, context)} leads to")
+    files = {
+        path: text
+        for path, text in _files(fleet, seen.uid).items()
+        if not path.startswith(("bundles/", "models/"))
+    }
+    files[f"clusters/{fleet}/fleet.yaml"] = fleet_text(fleet, seen)
+    files["README.md"] = (
+        files["README.md"]
+        .replace(" qwen-0-5b", "")
+        .replace("the manifests of one model", "all manifests")
+    )
+    hints = [
+        f"to adopt: stoker import {' '.join(sources)} -n {space} --to {folder}"
+        for space, sources in seen.sources
+    ]
+    if not seen.pools:
+        hints.append("no pools: no GPU node has a label by which its pool is known; add spec.pools")
+    return seen.uid, files, tuple(hints)
 
 
 def _files(fleet: str, uid: str) -> dict[str, str]:

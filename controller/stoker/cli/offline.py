@@ -97,7 +97,7 @@ def _one_decision(unit: Unit, service: ModelService, rev: str, node: str) -> Ser
     count = 1 if service.replicas is None else service.replicas
     pools = service.pools or ("",)
     placement = Placement(
-        name=deployment_name(unit.ref.name, where, rev),
+        name=service.adopt or deployment_name(unit.ref.name, where, rev),
         rev=rev,
         node=where,
         node_uid="",

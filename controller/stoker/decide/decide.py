@@ -24,7 +24,6 @@ from stoker.model.fleet import Desired, ModelService, PlacementMode
 from stoker.model.flow import Held, HeldBy, Override
 from stoker.model.history import History, UnitHistory
 from stoker.model.plan import CountReason, Hold, Plan, ServiceDecision
-from stoker.model.refs import UnitRef
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ServiceState, Snapshot
 from stoker.model.times import rfc3339
@@ -128,12 +127,11 @@ def _unknown(case: Case, snapshot: Snapshot) -> list[tuple[str, str]]:
     by_node = case.spec.placement_mode is PlacementMode.NODES or any(
         placement.node for placement in case.state.placements
     )
-    return [
-        (what, why) for what, why in snapshot.unknown if _concerns(what, case.ref, by_node=by_node)
-    ]
+    return [(what, why) for what, why in snapshot.unknown if _concerns(what, case, by_node=by_node)]
 
 
-def _concerns(what: str, ref: UnitRef, *, by_node: bool) -> bool:
+def _concerns(what: str, case: Case, *, by_node: bool) -> bool:
+    ref = case.ref
     kind, _, rest = what.partition("/")
     namespace, _, name = rest.partition("/")
     match kind:
@@ -142,7 +140,9 @@ def _concerns(what: str, ref: UnitRef, *, by_node: bool) -> bool:
         case "pods":
             return by_node or namespace in {"", ref.namespace}
         case "deployments":
-            of_service = not name or name == ref.name or name.startswith(_prefix(ref.name))
+            of_service = name in {"", ref.name, case.spec.adopt} or name.startswith(
+                _prefix(ref.name)
+            )
             return not namespace or (namespace == ref.namespace and of_service)
         case _:
             return False

@@ -84,7 +84,7 @@ def _holds(work: Work) -> tuple[Hold, ...]:
 
 
 def _with_home(case: Case, homes: list[LivePlacement], count: int, moves: Moves) -> Moves:
-    name = deployment_name(case.ref.name, "", "")
+    name = case.spec.adopt or deployment_name(case.ref.name, "", "")
     if any(live.terminating for live in homes):
         return replace(moves, untouched=tuple(sorted((name, *moves.untouched))))
     placement = Placement(

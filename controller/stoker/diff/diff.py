@@ -17,6 +17,7 @@ from stoker.diff.leaving import drained
 from stoker.diff.memo import DiffMemo
 from stoker.diff.pair import pair, replaced_by
 from stoker.diff.prune import held_back, prune
+from stoker.diff.takeover import contested
 from stoker.diff.verdict import audited, judge, payload_of
 from stoker.errors import Finding, StokerError
 from stoker.kube.errors import Forbidden
@@ -52,6 +53,7 @@ def diff(
     snapshot: Snapshot | None = None,
     verify: bool = False,
     audit: Audit | None = None,
+    now_ms: int = 0,
 ) -> ChangeSet:
     """Compare what is rendered with what is live, unit by unit, then judge what left Git.
 
@@ -61,7 +63,9 @@ def diff(
     Units come back sorted; those that left Git have only deletes and what is kept. `audit`
     says which Synced objects the API server is asked about all the same; None: no one.
     """
-    ground = ground_of(desired, sets, live, inventory, cluster, fleet_id, verify=verify)
+    ground = ground_of(
+        desired, sets, live, inventory, cluster, fleet_id, verify=verify, now_ms=now_ms
+    )
     sends = desired.fleet.mode is FleetMode.CORRECT
     dry_run = DryRun(cluster, ground.manager, memo, sends)
     left = prune(ground)
@@ -139,6 +143,9 @@ def _change(
             adoption = Adoption.NOW if here.adopts else Adoption.NO
             if not here.adopts and ground.is_listed_adopted(here.live):
                 adoption = Adoption.BEFORE
+            objection = None if adoption is Adoption.NO else contested(here.live, ground, dry_run)
+            if objection is not None:
+                return replace(objection, manifest=manifest, live_uid=here.live.uid)
             ignored = ignored_pointers(ground.desired.fleet.ignore, manifest)
             change = judge(
                 manifest,

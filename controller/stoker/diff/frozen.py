@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from stoker.diff.adopted_template import came_with, is_adopted_workload, under_its_selector
 from stoker.model.live import LiveObject
 from stoker.model.manifest import Manifest
 from stoker.objects import names
@@ -57,6 +58,11 @@ def freeze(
     was taken or deleted by somebody and is sent again; a label or annotation that nobody
     owns is new in Git and waits.
     """
+    if is_adopted_workload(manifest):
+        kept = came_with(payload, live, manager, schema)
+        if kept is not None:
+            return Frozen(*kept)
+        payload = under_its_selector(payload, live)
     if not manifest.frozen_template or _rev(payload) != _rev(live.body) or not _rev(payload):
         return Frozen(payload)
     ours = our_fields(live.body, manager)

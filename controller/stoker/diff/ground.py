@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.diff.rivals import Rivals
 from stoker.model.fleet import Desired, Unit
 from stoker.model.live import LiveObject, LiveView
 from stoker.model.manifest import ManifestSet
@@ -42,6 +43,8 @@ class Ground:
     coming_kinds: frozenset[tuple[str, str]]
     """(group, kind) of CRDs that this fleet renders."""
     coming_namespaces: frozenset[str]
+    rivals: Rivals
+    """Other GitOps controllers of the cluster, asked for objects to adopt only."""
     verify: bool = False
 
     @property
@@ -104,6 +107,7 @@ def ground_of(
     fleet_id: str,
     *,
     verify: bool = False,
+    now_ms: int = 0,
 ) -> Ground:
     """Index the inputs of one diff."""
     claims: dict[ObjectRef, tuple[UnitRef, ...]] = {}
@@ -131,6 +135,7 @@ def ground_of(
         listed=inventory.owners(),
         coming_kinds=frozenset(kinds),
         coming_namespaces=frozenset(namespaces),
+        rivals=Rivals(cluster, now_ms),
         verify=verify,
     )
 

@@ -14,6 +14,7 @@ from stoker.model.change import Action, Change
 from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects.known_secrets import KnownSecrets, joined, known_secrets
+from stoker.objects.takeover import Rival
 
 __all__ = ["DiffMemo"]
 
@@ -32,6 +33,8 @@ class DiffMemo:
     """Values of the Secrets that each unit rendered last: a pass may look at a few units only."""
     settled: dict[Hashable, bool] = field(default_factory=dict)
     """(digest of what is sent, digest of what is ours live, server version) -> unchanged."""
+    controllers: dict[ObjectRef, tuple[Hashable, tuple[Rival, ...]]] = field(default_factory=dict)
+    """GitOps controllers that own fields of an object to adopt, by what the object was."""
 
     def verdict(self, ref: ObjectRef, key: Hashable, manifest: Manifest) -> Change | None:
         """The verdict reached with exactly these inputs, about this manifest."""
@@ -75,9 +78,12 @@ class DiffMemo:
         for ref in [ref for ref in self.verdicts if ref not in refs]:
             del self.verdicts[ref]
             self.changing.pop(ref, None)
+        for ref in [ref for ref in self.controllers if ref not in refs]:
+            del self.controllers[ref]
 
     def forget(self) -> None:
         """Begin again: after a change of the server or of a webhook."""
         self.verdicts.clear()
         self.changing.clear()
+        self.controllers.clear()
         self.settled.clear()

@@ -21,6 +21,7 @@ _SENT = {
     "not-found": "The object or its namespace is not there.",
     "reconcile-disabled": "Git says to leave the object as it is live (stoker.dev/reconcile).",
     "recreate-consented": "A fixed field changes, and Git consents to delete and create.",
+    "other-controller-active": "Another GitOps controller still writes the object; stop it first.",
     "render-empty": "A unit renders nothing any more although its objects stand; they are kept.",
 }
 

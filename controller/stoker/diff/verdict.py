@@ -17,6 +17,7 @@ from stoker.diff.counts import arbitrate, count_owner
 from stoker.diff.dryrun import DryRun, refusal_of, verified
 from stoker.diff.frozen import freeze
 from stoker.diff.recreate import recreated
+from stoker.diff.takeover import taking_over
 from stoker.errors import StokerError
 from stoker.model.change import Action, Change, FieldChange, Impact
 from stoker.model.fleet import Unit
@@ -111,6 +112,7 @@ def judge(
         change = verified(change, live, dry_run, force=bool(case.taken))
     if recreate:
         change = recreated(change, payload_of(manifest), live, dry_run)
+    change = taking_over(change, case.payload, live, dry_run.manager)
     if change.action is not Action.WAIT and (
         change.action is not Action.ERROR or change.impact is Impact.RECREATE
     ):

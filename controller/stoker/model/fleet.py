@@ -232,6 +232,8 @@ class ModelService:
     max_concurrent_moves: int = 1
     service_port: int = 8000
     template: str = "vllm/v1"
+    adopt: str = ""
+    """Name of a Deployment that becomes the service's own; empty for one made for it."""
     pod_template: dict[str, Any] = field(default_factory=dict)
 
     def floor(self, replicas: int) -> int:

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from stoker.model.refs import ObjectRef
-from stoker.objects.names import ADOPT, ADOPTED, OWNER, PRUNE, RECONCILE, RECREATE
+from stoker.objects.names import ADOPT, ADOPTED, OWNER, PRUNE, RECONCILE, RECREATE, TEMPLATE
 from stoker.objects.owned import our_fields
 
 __all__ = ["Consents", "consents_in_git", "consents_on_live", "problems_of"]
@@ -95,7 +95,7 @@ def problems_of(ref: ObjectRef, body: dict[str, Any]) -> Iterator[tuple[str, str
             elif key == RECREATE and (ref.group, ref.kind) not in _RECREATED:
                 message = f"a {ref.kind} is never deleted and made again"
                 yield key, message, "only a Deployment or a Job is"
-        elif key in {OWNER, ADOPTED} or not key.startswith("stoker.dev/"):
+        elif key in {OWNER, ADOPTED, TEMPLATE} or not key.startswith("stoker.dev/"):
             continue
         elif close := get_close_matches(key.partition("/")[2], _BY_NAME, n=1, cutoff=0.7):
             hint = f"did you mean {_BY_NAME[close[0]]}?"

@@ -27,6 +27,7 @@ __all__ = [
     "REV",
     "SERVICE_LABEL",
     "SOURCE",
+    "TEMPLATE",
     "TRAFFIC_LABEL",
     "VERSION",
     "deployment_name",
@@ -66,6 +67,10 @@ RECREATE = "stoker.dev/recreate"
 """Annotation in Git: `enabled` answers a change of a fixed field by delete and create."""
 RECONCILE = "stoker.dev/reconcile"
 """Annotation in Git: `disabled` leaves the object as it is live."""
+TEMPLATE = "stoker.dev/template"
+"""Annotation on a Deployment that a ModelService adopted: `adopted` while its pod template is
+the one it came with.
+"""
 ADOPTED = "stoker.dev/adopted"
 """Annotation on live objects that somebody else made and this fleet took over; ours to write."""
 FLEET_ID = "stoker.dev/fleet-id"

@@ -88,8 +88,9 @@ def _health(entry: Entry, rules: HealthRules | None) -> HealthVerdict:
 
 
 def _unit_of(entry: Entry) -> UnitRef | None:
-    if entry.unit is None and isinstance(entry.facts, PodFacts) and entry.facts.own is not None:
-        return UnitRef("ModelService", entry.namespace, entry.facts.own.service)
+    own = entry.facts.own if isinstance(entry.facts, PodFacts) else None
+    if entry.unit is None and own is not None and own.service:
+        return UnitRef("ModelService", entry.namespace, own.service)
     return entry.unit
 
 

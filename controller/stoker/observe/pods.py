@@ -35,7 +35,7 @@ _BROKEN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class OwnPod:
-    """A pod with our service label. Times in milliseconds since the epoch, 0 for not yet.
+    """A pod with our service label, or of a Deployment that asks for devices. Times in milliseconds since the epoch, 0 for not yet.
 
     `broken` is the first waiting reason that needs a change, `deleted_ms` the instant its
     deletion was asked for. `started_ms` is when the engine container began to run.
@@ -60,6 +60,8 @@ class OwnPod:
     draining_since: str
     address: str
     port: int
+    workload: str = ""
+    """Name of the Deployment that made it, where it has no label of ours (an adopted one)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def pod_facts(pod: dict[str, Any]) -> PodFacts:
         finished=mapping(pod, "status").get("phase") in {"Succeeded", "Failed"},
         requests=requests,
         claims=bool(spec.get("resourceClaims")),
-        own=_own_pod(pod),
+        own=_own_pod(pod, asks_for_devices=requests is not None and bool(requests.extended)),
     )
 
 
@@ -110,11 +112,12 @@ def instant(value: Any, default: int = 0) -> int:
         return default
 
 
-def _own_pod(pod: dict[str, Any]) -> OwnPod | None:
+def _own_pod(pod: dict[str, Any], *, asks_for_devices: bool) -> OwnPod | None:
     metadata, spec, status = mapping(pod, "metadata"), mapping(pod, "spec"), mapping(pod, "status")
     labels, annotations = mapping(metadata, "labels"), mapping(metadata, "annotations")
     service = text(labels, names.SERVICE_LABEL)
-    if not service:
+    workload = _deployment_of(metadata) if asks_for_devices and not service else ""
+    if not service and not workload:
         return None
     conditions = {entry.get("type"): entry for entry in items(status, "conditions")}
     ready = conditions.get("Ready", {})
@@ -145,11 +148,22 @@ def _own_pod(pod: dict[str, Any]) -> OwnPod | None:
         ),
         broken=next((reason for reason in waits if reason in _BROKEN), ""),
         waiting=next((reason for reason in waits if reason), text(scheduled, "reason")),
-        traffic=labels.get(names.TRAFFIC_LABEL) == "true",
+        traffic=bool(workload) or labels.get(names.TRAFFIC_LABEL) == "true",
         draining_since=text(annotations, names.DRAINING_SINCE),
         address=text(annotations, names.ADDRESS) or text(status, "podIP"),
         port=_port(spec),
+        workload=workload,
     )
+
+
+def _deployment_of(metadata: dict[str, Any]) -> str:
+    """The Deployment that made a pod, by the name of its ReplicaSet; empty for others."""
+    owners = (owner for owner in items(metadata, "ownerReferences") if owner.get("controller"))
+    owner = next(owners, {})
+    name, made = text(owner, "name"), text(mapping(metadata, "labels"), "pod-template-hash")
+    if owner.get("kind") != "ReplicaSet" or not made:
+        return ""
+    return name.removesuffix(f"-{made}") if name.endswith(f"-{made}") else ""
 
 
 def _engine(statuses: tuple[dict[str, Any], ...]) -> dict[str, Any]:

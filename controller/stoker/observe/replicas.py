@@ -93,7 +93,7 @@ def services_from(
     for (namespace, name), facts in pods:
         own = facts.own
         if own is not None and not facts.finished:
-            place = (namespace, own.service, own.placement)
+            place = (namespace, own.service, own.workload or own.placement)
             members.setdefault(place, []).append((name, own, facts.node))
     standing: dict[UnitRef, list[LivePlacement]] = {}
     for ref, deployment in deployments:
@@ -101,7 +101,7 @@ def services_from(
             continue
         spec = units.get(deployment.unit)
         service = spec if isinstance(spec, ModelService) else None
-        found = members.get((ref.namespace, deployment.unit.name, deployment.placement), [])
+        found = [pod for place in _places(ref, deployment) for pod in members.get(place, ())]
         standing.setdefault(deployment.unit, []).append(
             LivePlacement(
                 name=ref.name,
@@ -124,6 +124,18 @@ def services_from(
         ServiceState(unit, tuple(sorted(standing[unit], key=lambda place: place.name)))
         for unit in sorted(standing)
     )
+
+
+def _places(ref: ObjectRef, deployment: DeploymentFacts) -> tuple[tuple[str, str, str], ...]:
+    """Where the Deployment's pods are filed: namespace, service, and placement or workload.
+
+    An adopted Deployment selects by labels that are not ours: its pods are known by its
+    name, and by our labels once they were made from a template of ours.
+    """
+    space, service = ref.namespace, deployment.unit.name
+    if deployment.placement:
+        return ((space, service, deployment.placement),)
+    return (space, "", ref.name), (space, service, names.placement_label(service, "", ""))
 
 
 def _template_requests(spec: dict[str, Any]) -> Resources | None:

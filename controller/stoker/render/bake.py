@@ -102,6 +102,8 @@ def leftover_placeholder(value: Any) -> bool:
 
 def _annotations(placement: Placement, site: Site) -> dict[str, str]:
     marks = {names.REV: placement.rev, names.SOURCE: site.source_path}
+    if site.spec.adopt:
+        marks[names.ADOPT] = "enabled"
     if placement.node:
         marks |= {names.NODE: placement.node, names.NODE_UID: placement.node_uid}
     return marks

@@ -27,6 +27,9 @@ from stoker.render.unit_jobs import Workshop
 
 __all__ = ["render"]
 
+_BROUGHT = frozenset({("", "Service"), ("policy", "PodDisruptionBudget")})
+"""An adopted workload has these already, selecting pods by labels that are not ours."""
+
 
 def render(
     desired: Desired,
@@ -160,6 +163,8 @@ class _Task:
         """Objects beside the workload; without a known count, decided ones stay as they are."""
         fixed = [item for item in self.neutral.objects if not item.decided]
         items = (*fixed, *self.around.objects)
+        if isinstance(self.unit.spec, ModelService) and self.unit.spec.adopt:
+            items = tuple(item for item in items if (item.ref.group, item.ref.kind) not in _BROUGHT)
         return [placed(item, self.unit.ref.namespace, self.cluster_scoped) for item in items]
 
     def _deployment(

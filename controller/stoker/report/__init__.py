@@ -13,6 +13,7 @@ from stoker.report.inputs import (
 )
 from stoker.report.install import InstallSettings, Login, install_manifests, instance_id
 from stoker.report.install_key import DeployKey, new_deploy_key, wants_deploy_key
+from stoker.report.manifest_yaml import manifest_text
 from stoker.report.mirror import Mirror
 from stoker.report.mirrors_write import MirrorsWritten, MirrorWriter
 from stoker.report.previous import PreviousStatus, previous_from_files
@@ -38,6 +39,7 @@ __all__ = [
     "instance_id",
     "is_retryable",
     "Login",
+    "manifest_text",
     "Mirror",
     "MirrorsWritten",
     "MirrorWriter",

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["Dumper", "dump"]
+__all__ = ["Dumper", "dump", "plain_text"]
 
 
 def dump(data: Mapping[str, Any]) -> bytes:
@@ -50,7 +50,7 @@ def _block(data: Mapping[str, Any], indent: str, lines: list[str], first: str = 
     """Write a mapping in block style; `first` replaces the indent of its first line."""
     start = first or indent
     for key, value in data.items():
-        head = f"{start}{_text(key)}:"
+        head = f"{start}{plain_text(key)}:"
         start = indent
         if isinstance(value, _SCALARS):
             lines.append(f"{head} {_scalar(value)}")
@@ -92,7 +92,7 @@ def _all_scalars(values: Sequence[Any]) -> bool:
 
 
 def _flow_mapping(data: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{_text(k)}: {_scalar(v)}" for k, v in data.items()) + "}"
+    return "{" + ", ".join(f"{plain_text(k)}: {_scalar(v)}" for k, v in data.items()) + "}"
 
 
 def _flow_list(values: Sequence[Any]) -> str:
@@ -101,7 +101,7 @@ def _flow_list(values: Sequence[Any]) -> str:
 
 def _scalar(value: str | int | bool | None) -> str:  # noqa: FBT001 - the value itself
     if isinstance(value, str):
-        return _text(value)
+        return plain_text(value)
     if value is None:
         return "null"
     if value is True:
@@ -131,7 +131,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @lru_cache(maxsize=65_536)
-def _text(value: str) -> str:
+def plain_text(value: str) -> str:
+    """A text as a scalar on one line: without quotes where no reader takes it for another."""
     if _PLAIN.fullmatch(value) and value not in _WORDS and not _NUMBER_OR_TIME.fullmatch(value):
         return value
     quoted = json.dumps(_SURROGATE.sub("\ufffd", value), ensure_ascii=False)

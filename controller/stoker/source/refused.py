@@ -38,7 +38,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "ModelService": (
         *_EVERY_UNIT,
-        "spec.adopt",
         "spec.cache.maxSize",
         "spec.cache.prefetch",
         "spec.disruption.onNotice",

@@ -207,6 +207,15 @@ class PodTemplateBlock(Strict):
     """Pod spec."""
 
 
+class AdoptBlock(Strict):
+    """An existing workload that becomes the service's own; only in placement.mode Scheduler."""
+
+    kind: Literal["Deployment"] = "Deployment"
+    """Kind of the workload."""
+    name: Annotated[str, Field(pattern=_SECRET_NAME, max_length=253)]
+    """Its name, in the service's namespace. Name, selector and pod template stay as they are."""
+
+
 class ModelServiceSpec(FlowSpec):
     """What the service is."""
 
@@ -240,6 +249,8 @@ class ModelServiceSpec(FlowSpec):
     """What manifests are made from."""
     pod_template: PodTemplateBlock = Field(default_factory=PodTemplateBlock)
     """A strategic merge patch on the pod template."""
+    adopt: AdoptBlock | None = None
+    """An existing workload that becomes the service's own, without a restart."""
 
 
 class ModelServiceFile(Strict):

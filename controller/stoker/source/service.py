@@ -50,6 +50,13 @@ def service_problems(spec: ModelServiceSpec, pools: Sequence[str] | None) -> Ite
     if pools is not None:
         yield from _pools(spec, pools)
     yield from _cache(spec)
+    if spec.adopt is not None and spec.placement.mode != "Scheduler":
+        yield Problem(
+            ("spec", "adopt"),
+            "adopt-needs-scheduler",
+            "is for placement.mode Scheduler only: in mode Nodes each node has its own Deployment",
+            "set placement.mode: Scheduler",
+        )
 
 
 def service_from_spec(
@@ -97,6 +104,7 @@ def service_from_spec(
         max_concurrent_moves=spec.disruption.max_concurrent_moves,
         service_port=spec.expose.service.port,
         template=spec.render.template,
+        adopt=spec.adopt.name if spec.adopt else "",
         pod_template=dict(template) if isinstance(template, dict) else {},
     )
 

@@ -1,4 +1,4 @@
-"""Giving an object up, and taking fields over for good: only entries and marks change."""
+"""Giving an object up: only entries and marks change."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from fakes_live import applied_by, updated_by
 from stoker.model.refs import ref_from_manifest
 from stoker.objects import names
-from stoker.objects.handover import handover_patch
-from stoker.objects.owned import our_fields, owners
+from stoker.objects.owned import owners
 from stoker.objects.release import is_held, release_patch
 from unit.diff.diff_builders import FLEET_ID, US, A, config, deployment, marked
 
@@ -59,29 +58,3 @@ def test_an_object_that_changed_meanwhile_is_not_touched(field):
 
     with pytest.raises(jsonpatch.JsonPatchTestFailed):
         patched(live, patch)
-
-
-def test_what_git_says_is_taken_from_peoples_tools_and_nothing_else():
-    """ssa-facts 16: a field that kubectl shares would outlive its line in Git."""
-    theirs = applied_by("kubectl", config(data={"a": "1", "b": "2"}))
-    shared = updated_by("operator", theirs, {"data": {"c": "3"}})
-    live = applied_by(US, config(data={"a": "1", "c": "3"}), shared)
-    after = patched(live, handover_patch(live, US))
-    left = {owner.manager: owner.fields for owner in owners(after)}
-
-    assert ("f:data", "f:a") not in left["kubectl"]
-    assert ("f:data", "f:b") in left["kubectl"]
-    assert ("f:data", "f:c") in left["operator"]
-    assert our_fields(live, US) == our_fields(after, US)
-    assert live["data"] == after["data"]
-    assert [] == handover_patch(after, US)
-
-
-def test_an_entry_in_another_version_is_left_alone():
-    """Its paths mean something else there."""
-    live = applied_by(US, config(), applied_by("helm", config()))
-    for entry in live["metadata"]["managedFields"]:
-        if entry["manager"] == "helm":
-            entry["apiVersion"] = "v0"
-
-    assert [] == handover_patch(live, US)

@@ -35,7 +35,7 @@ OBEYED = {
         "spec.placement.whenFull", "spec.cache.type", "spec.cache.path", "spec.cache.claim",
         "spec.coldStart", "spec.drain", "spec.disruption.minReady",
         "spec.disruption.maxConcurrentMoves", "spec.expose.service", "spec.render.template",
-        "spec.podTemplate", *FLOW,
+        "spec.podTemplate", "spec.adopt", *FLOW,
     },
     "Bundle": {"spec.render.manifests", "spec.render.jinja", *FLOW},
 }  # fmt: skip
@@ -178,10 +178,13 @@ SERVICE_CHANGES = {
     "render.template": "other/v1",
     "podTemplate.metadata": "{labels: {a: b}}",
     "podTemplate.spec": "{hostNetwork: true}",
+    "adopt.kind": None,
+    "adopt.name": "other",
 }
 """Every field of the schema, with a value that is no default; None has only one value."""
 
 BESIDE = {
+    "adopt.name": "placement: {mode: Scheduler}\nadopt: {name: first}",
     "cache.path": "cache: {type: HostPath, path: /first}",
     "cache.claim": "cache: {type: PVC, claim: first}",
     "cache.type": "cache: {type: PVC, claim: first}",
@@ -193,6 +196,7 @@ BESIDE = {
 """What must stand beside a field for the change to be legal."""
 
 AFTER = {
+    "adopt.name": "placement: {mode: Scheduler}\nadopt: {name: other}",
     "cache.type": "cache: {type: HostPath, path: /x}",
     "parallelism.tensor": "parallelism: {tensor: 1, pipeline: 2}\ngpu: {count: 2}",
     "parallelism.pipeline": "parallelism: {tensor: 2, pipeline: 1}\ngpu: {count: 2}",
