@@ -58,7 +58,12 @@ def fresh_repository(scene: Scene) -> dict[str, str]:
 
 
 def installed(scene: Scene) -> list[dict[str, Any]]:
-    """`stoker install … | kubectl apply -f -`; its controller stays down, for ours runs here."""
+    """`stoker install … | kubectl apply -f -`; its controller stays down, for ours runs here.
+
+    The namespace of the workloads stands before, made as `kubectl create namespace` does.
+    """
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "llm"}}
+    scene.cluster.create(space, manager="kubectl-create")
     printed = stoker(
         *("install", "--image", "registry.example/stoker:1", "--repo", scene.git.url("fleet")),
         *("--fleet", "clusters/local/fleet.yaml", "--write-namespace", "llm"),

@@ -77,7 +77,7 @@ kind: Namespace
 metadata:
   name: llm
   annotations:
-    stoker.dev/adopt: enabled   # `stoker install` makes it first, for its rights stand in it
+    stoker.dev/adopt: enabled   # it stands before an installed controller, whose rights are in it
 """
 
 _TEMPLATES = """\

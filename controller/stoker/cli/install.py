@@ -89,6 +89,10 @@ def install(
         narrate(f"{fleet} is not here, so the id follows from cluster and fleet name; never rename")
     if key is not None:
         narrate(f"add this deploy key, with write access, to the repository:\n{key.public}")
+    for name in sorted({*settings.namespaces} - {settings.namespace}):
+        narrate(
+            f"its rights stand in namespace {name}; if missing: kubectl create namespace {name}"
+        )
     if not settings.namespaces:
         narrate("the fleet can only look: name the namespaces it may write in, --write-namespace")
     return Exit.OK

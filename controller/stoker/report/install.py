@@ -25,11 +25,6 @@ USER = 65532
 """The user of distroless images; any number but 0 would do."""
 
 
-_WARNING = (
-    "# Deleting this namespace deletes every workload in it: leave with `stoker uninstall`.\n"
-)
-
-
 class Login(StrEnum):
     """How the controller proves itself to the forge."""
 
@@ -70,7 +65,11 @@ def instance_id(repo: str, fleet: str) -> str:
 
 
 def install_manifests(settings: InstallSettings) -> str:
-    """Everything, in the order in which it can be applied."""
+    """Everything, in the order in which it can be applied.
+
+    The namespaces of workloads are not among it: `kubectl delete -f` of this output must
+    not take them along.
+    """
     names = InstallNames(
         settings.fleet_id or instance_id(settings.repo, settings.fleet), settings.namespace
     )
@@ -80,11 +79,7 @@ def install_manifests(settings: InstallSettings) -> str:
         objects.append(_secret(settings, settings.deploy_key, names))
     objects += [_deployment(settings, names), _service(names)]
     texts = [text.rstrip() for _, text in definition_texts()]
-    written = sorted({*settings.namespaces} - {settings.namespace})
-    texts[:0] = [
-        dump(_namespace(settings)).decode().rstrip(),
-        *(_WARNING + dump(_written_namespace(name)).decode().rstrip() for name in written),
-    ]
+    texts.insert(0, dump(_namespace(settings)).decode().rstrip())
     texts += [dump(manifest).decode().rstrip() for manifest in objects]
     return "".join(f"---\n{text}\n" for text in texts)
 
@@ -100,13 +95,6 @@ def _namespace(settings: InstallSettings) -> dict[str, Any]:
         "kind": "Namespace",
         "metadata": {"name": settings.namespace, "labels": labels},
     }
-
-
-def _written_namespace(name: str) -> dict[str, Any]:
-    """A namespace that the fleet writes in: it must stand before its Role, and stays bare,
-    for its labels are the fleet's own to say (`stoker.dev/adopt`).
-    """
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def _account(names: InstallNames) -> dict[str, Any]:

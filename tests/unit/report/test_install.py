@@ -41,7 +41,7 @@ def container(**changes: Any) -> dict[str, Any]:
 def test_everything_comes_in_an_order_that_can_be_applied():
     kinds = [o["kind"] for o in objects(deploy_key=KEY)]
 
-    assert ["Namespace", "Namespace", *["CustomResourceDefinition"] * 4] == kinds[:6]
+    assert ["Namespace", *["CustomResourceDefinition"] * 4] == kinds[:5]
     assert ["Secret", "Deployment", "Service"] == kinds[-3:]
 
 
@@ -142,13 +142,12 @@ def test_workloads_are_written_only_in_named_namespaces():
     assert ["batch", "llm"] == places
 
 
-def test_namespaces_come_first_and_those_of_workloads_say_what_their_deletion_takes():
-    """A Role needs its namespace; `kubectl delete -f` of this output must warn whoever reads."""
+def test_no_namespace_of_workloads_is_printed():
+    """`kubectl delete -f` of this output must not delete a single workload."""
     text = install_manifests(settings(namespaces=("llm", "batch", "llm", "stoker-system")))
     spaces = [o["metadata"]["name"] for o in yaml.safe_load_all(text) if o["kind"] == "Namespace"]
 
-    assert ["stoker-system", "batch", "llm"] == spaces
-    assert 2 == text.count("# Deleting this namespace deletes every workload in it")
+    assert ["stoker-system"] == spaces
 
 
 def test_the_namespaces_of_workloads_are_not_the_controllers_to_make_or_delete():
