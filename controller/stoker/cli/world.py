@@ -106,7 +106,9 @@ class World:
             self._define()
         for node in nodes:
             self.add_node(node)
-        self.workloads = Workloads(self.cluster, self.server) if plane is None else None
+        self.workloads = None
+        if isinstance(self.server, MemoryServer):
+            self.workloads = Workloads(self.cluster, self.server, version_of=self.server.version_of)
         self.kubelet = Kubelet(
             self.cluster, self.clock, self.server, times=times or StartTimes(), speed=speed
         )

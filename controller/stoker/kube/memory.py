@@ -130,6 +130,14 @@ class MemoryServer:
         """The version of the newest write."""
         return self._store.version
 
+    def version_of(self, group: str, kind: str) -> int:
+        """The version of the last write to any object of a kind, for who would list it again.
+
+        0 before the first write, -1 while the kind is not served.
+        """
+        key = self._served.key_of(group, kind)
+        return self._store.version_of(key) if key else -1
+
     def _refuse_when_closed(self) -> None:
         if self._closed:
             raise Unreachable("the in-memory API server is closed", code="api-server-unreachable")

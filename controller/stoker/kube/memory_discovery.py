@@ -42,6 +42,11 @@ class Served:
         """The resource at a path, or None."""
         return self._all.get((group, version, plural))
 
+    def key_of(self, group: str, kind: str) -> str:
+        """Where the store keeps the objects of a kind; empty when it is not served."""
+        found = (r.key for r in self._all.values() if r.kind == kind and r.group == group)
+        return next(found, "")
+
     def is_built_in(self, group: str) -> bool:
         """Whether a group is one of the server's own."""
         return any(r.group == group for r in BUILT_IN)

@@ -60,6 +60,8 @@ class _Kind:
     objects: dict[Key, Stored] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     compacted: int = 0
+    version: int = 0
+    """Of the last write to any of them."""
 
 
 class Store:
@@ -137,7 +139,13 @@ class Store:
             held.events.clear()
         self.changed.notify_all()
 
+    def version_of(self, kind: str) -> int:
+        """The version of the last write to any object of the kind; 0 before the first."""
+        held = self._kinds.get(kind)
+        return held.version if held else 0
+
     def _record(self, held: _Kind, event: Event) -> None:
+        held.version = event.version
         held.events.append(event)
         if len(held.events) > EVENTS_KEPT:
             forgotten = held.events[: EVENTS_KEPT // 2]

@@ -106,10 +106,24 @@ class View:
     objects: dict[Kind, tuple[dict[str, Any], ...]] = field(hash=False)
 
     @classmethod
-    def read(cls, cluster: Cluster, kinds: tuple[Kind, ...] = KINDS) -> View:
-        """List every kind once; kinds that aren't served are empty."""
+    def read(
+        cls,
+        cluster: Cluster,
+        kinds: tuple[Kind, ...] = KINDS,
+        *,
+        before: View | None = None,
+        changed: frozenset[Kind] | None = None,
+    ) -> View:
+        """List every kind once; kinds that aren't served are empty.
+
+        With `changed` only those are listed, and the others are as in the view `before`.
+        """
         objects = {}
         for kind in kinds:
+            if before is not None and changed is not None and kind not in changed:
+                if kind in before.objects:
+                    objects[kind] = before.objects[kind]
+                continue
             try:
                 page = cluster.list(kind.group, kind.kind, version=kind.version)
             except KindNotFound:

@@ -32,14 +32,24 @@ class Workloads:
 
     `transport` is the one under `cluster`, for what the port lacks. `kinds` is what garbage
     collection and namespace deletion look at; give more kinds for clusters that have more.
+    `version_of` tells the version of a kind's last write, where the server can say it: then
+    only what changed is listed again.
     """
 
     def __init__(
-        self, cluster: Cluster, transport: Transport, *, kinds: tuple[Kind, ...] = KINDS
+        self,
+        cluster: Cluster,
+        transport: Transport,
+        *,
+        kinds: tuple[Kind, ...] = KINDS,
+        version_of: Callable[[str, str], int] | None = None,
     ) -> None:
         calls = PodCalls(transport)
         self._cluster = cluster
         self._kinds = kinds
+        self._version_of = version_of
+        self._versions: dict[Kind, int] = {}
+        self._view: View | None = None
         self._loops: tuple[Loop, ...] = (
             delete_namespaces,
             collect_garbage,
@@ -53,8 +63,17 @@ class Workloads:
 
     def step(self, now_ms: int) -> int:
         """One round of every controller over one look at the cluster; gives the writes."""
-        view = View.read(self._cluster, self._kinds)
+        view = self._look()
         return sum(loop(view, self._cluster, now_ms) for loop in self._loops)
+
+    def _look(self) -> View:
+        if self._version_of is None:
+            return View.read(self._cluster, self._kinds)
+        versions = {kind: self._version_of(kind.group, kind.kind) for kind in self._kinds}
+        changed = frozenset(k for k, at in versions.items() if self._versions.get(k) != at)
+        view = View.read(self._cluster, self._kinds, before=self._view, changed=changed)
+        self._versions, self._view = versions, view
+        return view
 
     def settle(self, now_ms: int, *, rounds: int = 200) -> int:
         """Step until a round changes nothing; gives the number of rounds.
