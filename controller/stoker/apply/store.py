@@ -8,6 +8,7 @@ stale leader stops at its first union (design section 6). Used by reconcile and 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -66,6 +67,8 @@ class InventoryStore:
         self._namespace = namespace
         self._stored: _Stored | None = None
         self._current: Inventory | None = None
+        self.is_alone: Callable[[], bool] = lambda: False
+        """Whether nobody else can have written since the last look, so that none is needed."""
 
     @property
     def parent_name(self) -> str:
@@ -87,8 +90,8 @@ class InventoryStore:
         """What the ConfigMaps hold, None when they are absent or damaged.
 
         Tells which kinds must be watched before the live view can be asked. Call it once a
-        pass: one GET shows whether anybody else has written since. Raises what the Cluster
-        port raises.
+        pass: one GET shows whether anybody else has written since, unless we are known to be
+        alone. Raises what the Cluster port raises.
         """
         self._forget_if_stale()
         return self._whole(self._load())
@@ -149,6 +152,8 @@ class InventoryStore:
         """Read everything again when the parent is not the one we know."""
         if self._stored is None or self._stored.parent is None:
             self._stored = None
+            return
+        if self.is_alone():
             return
         ref = ObjectRef("", "ConfigMap", self._namespace, self.parent_name)
         known = self._stored.parent["metadata"]["resourceVersion"]

@@ -9,10 +9,11 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FrameType
 
 from stoker._version import __version__
+from stoker.cli.readiness import ReadinessOf
 from stoker.cli.session import Session, usage
 from stoker.cli.single import END_SECONDS, single_writer, writing_alone
 from stoker.cli.state_namespace import ensure_namespace
@@ -24,8 +25,9 @@ from stoker.loop.keeper import LeaseKeeper
 from stoker.loop.lease import LeaseTiming
 from stoker.loop.loop import Loop, PassRequest
 from stoker.loop.poller import Poller
-from stoker.loop.server import Readiness, StatusServer
+from stoker.loop.server import StatusServer
 from stoker.loop.step import Event, EventKind, PassKind, Timing
+from stoker.loop.vouch import Vouch
 from stoker.loop.work import Work
 from stoker.metrics import Metrics
 from stoker.model.history import History
@@ -102,6 +104,7 @@ def _catch_up(work: Work) -> None:
     """Forget what another controller may have changed while it held the lease."""
     work.state.history = _history(work.parts)
     work.state.holding = Holding(adopted=work.parts.history.adopted)
+    work.parts.store.forget()
     work.publisher.forget()
     work.mirrors.forget()
     if work.last is None and work.state.desired is not None:
@@ -115,32 +118,6 @@ def _previous(publisher: Publisher, branch: str) -> PreviousStatus:
     except StokerError as error:
         _log.warning("status.unread", code=error.code, message=error.message)
         return PreviousStatus()
-
-
-@dataclass(slots=True)
-class _Readiness:
-    """What /readyz answers, from immutable answers of the other threads."""
-
-    observer: Observer
-    poller: Poller
-    publisher: Publisher
-    loop: Loop
-    keeper: LeaseKeeper | None
-
-    def __call__(self) -> Readiness:
-        parts = {"git": self.poller.last_answer or "not asked yet"}
-        parts["status"] = self.publisher.written.code or "ok"
-        good = self.poller.alive and self.publisher.alive
-        for watch in self.observer.status():
-            if watch.why_unknown and watch.why_unknown != "no such kind":
-                parts[watch.label] = watch.why_unknown
-        ended, warm = self.loop.last_pass_ended > 0, self.loop.is_warm
-        if self.keeper is not None:
-            good = good and self.keeper.alive
-            parts["lease"] = "held" if self.loop.leads else "another holds it"
-        good = good and (ended or warm) and "nodes" not in parts
-        parts["pass"] = "ended" if ended else "ready to lead" if warm else "not yet"
-        return good, parts
 
 
 class Controller:
@@ -210,6 +187,7 @@ class Controller:
         work.publisher.on_change = wake
         if keeper is not None:
             keeper.on_change = wake
+            parts.store.is_alone = Vouch(lambda: keeper.lease.term, parts.clock)
         poller = Poller(
             parts.repo,
             parts.clock,
@@ -218,7 +196,7 @@ class Controller:
         )
         observer = self._watching(parts, loop, poller)
         server = self._serve(
-            _Readiness(observer, poller, work.publisher, loop, keeper), loop, parts
+            ReadinessOf(observer, poller, work.publisher, loop, keeper), loop, parts
         )
         self._on_signals(loop, work.publisher)
         _log.info(
@@ -272,7 +250,7 @@ class Controller:
         parts.observer.on_event = on_event
         return parts.observer
 
-    def _serve(self, ready: _Readiness, loop: Loop, parts: Parts) -> StatusServer | None:
+    def _serve(self, ready: ReadinessOf, loop: Loop, parts: Parts) -> StatusServer | None:
         if not self._settings.server.address:
             return None
 

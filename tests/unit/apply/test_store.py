@@ -104,6 +104,17 @@ def test_what_another_controller_wrote_is_seen_in_the_next_pass(world):
     assert reads == ["stoker-f1"]
 
 
+def test_while_nobody_else_can_write_no_pass_asks(world):
+    world.run(*SETS)
+    world.store.stored()
+    world.store.is_alone = lambda: True
+    mark = world.mark
+    known = world.store.stored()
+
+    assert [] == list(world.server.audit[mark:])
+    assert known == world.store.current
+
+
 @pytest.mark.parametrize("part", ["stoker-f1", "stoker-f1-0-of-1"])
 def test_a_part_that_somebody_deletes_is_made_again(world, part):
     world.run(*SETS)
