@@ -2,7 +2,7 @@
 
 A manifest of Git or a live object comes in, `Consents` go out. Diff, apply, prune and the
 inventory read the same answers, so that a preview equals what is done. Consent to touch or
-delete counts only where Git gave it; protection counts from anybody (decision note 11).
+delete counts only where Git gave it; protection counts from anybody (decision note 12).
 """
 
 from __future__ import annotations
