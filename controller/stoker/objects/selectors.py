@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-__all__ = ["Selector", "parse_selector"]
+__all__ = ["Selector", "parse_selector", "selector_text"]
 
 _KEY = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _EQUALS = re.compile(rf"(?P<key>{_KEY})\s*(?P<not>!)?={{1,2}}\s*(?P<value>[^\s,()!=]*)")
@@ -60,6 +61,24 @@ def parse_selector(text: str) -> Selector:
             message = f"{part!r} is no requirement: write key=value, key!=value, key in (a,b), !key"
             raise ValueError(message)
     return Selector(tuple(terms))
+
+
+_WORDS = {"In": "in", "NotIn": "notin"}
+
+
+def selector_text(selector: Mapping[str, Any]) -> str:
+    """A manifest's LabelSelector in one line, sorted by key; empty for one that names nothing."""
+    parts = [
+        (str(key), f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()
+    ]
+    for term in selector.get("matchExpressions") or ():
+        key, operator = str(term["key"]), term["operator"]
+        values = ",".join(sorted(map(str, term.get("values") or ())))
+        if operator in _WORDS:
+            parts.append((key, f"{key} {_WORDS[operator]} ({values})"))
+        else:
+            parts.append((key, key if operator == "Exists" else f"!{key}"))
+    return ",".join(text for _, text in sorted(parts))
 
 
 def _parts(text: str) -> list[str]:

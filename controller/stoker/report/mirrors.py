@@ -13,8 +13,10 @@ from typing import Any
 
 from stoker.model.codec import digest
 from stoker.model.fleet import Desired, ModelService, Unit
+from stoker.model.live import LiveView
 from stoker.model.outcome import Condition
-from stoker.model.refs import UnitRef
+from stoker.model.refs import ObjectRef, UnitRef
+from stoker.objects.health_fields import mapping
 from stoker.objects.names import (
     API_VERSION,
     FLEET_ID,
@@ -23,6 +25,7 @@ from stoker.objects.names import (
     SERVICE_LABEL,
     SOURCE,
 )
+from stoker.objects.selectors import selector_text
 from stoker.report.documents import FleetFacts
 from stoker.report.inputs import Identity
 from stoker.report.mirror import Mirror
@@ -34,7 +37,11 @@ __all__ = ["fleet_mirror", "service_mirrors"]
 
 
 def service_mirrors(
-    identity: Identity, desired: Desired, units: Iterable[UnitReport], before: PreviousStatus
+    identity: Identity,
+    desired: Desired,
+    units: Iterable[UnitReport],
+    before: PreviousStatus,
+    live: LiveView | None = None,
 ) -> dict[UnitRef, Mirror]:
     """One mirror for each ModelService that Git has; of an unchanged service, the same one."""
     specs = {unit.ref: unit for unit in desired.units}
@@ -43,16 +50,32 @@ def service_mirrors(
         unit = specs.get(report.ref)
         if unit is None or report.service is None or not isinstance(unit.spec, ModelService):
             continue
+        selector = _selector(unit, unit.spec, live)
         old = before.mirrors.get(report.ref)
         if (
             old is not None
             and old.made_from == unit.digest
+            and old.status["status"]["selector"] == selector
             and before.units.get(report.ref) is report
         ):
             found[report.ref] = old
         else:
-            found[report.ref] = _service_mirror(identity, desired, unit, unit.spec, report)
+            found[report.ref] = _service_mirror(
+                identity, desired, unit, unit.spec, report, selector
+            )
     return found
+
+
+def _selector(unit: Unit, spec: ModelService, live: LiveView | None) -> str:
+    """What selects the pods: our label, or as long as it stands the adopted workload's own."""
+    own = f"{SERVICE_LABEL}={unit.ref.name}"
+    if not spec.adopt or live is None:
+        return own
+    ref = ObjectRef("apps", "Deployment", unit.ref.namespace, spec.adopt, "v1")
+    held = live.get(ref) if live.known(ref) else None
+    if held is None:
+        return own
+    return selector_text(mapping(mapping(held.body, "spec"), "selector")) or own
 
 
 def fleet_mirror(
@@ -108,7 +131,12 @@ def _with_written(mirror: Mirror, written: tuple[Condition, ...]) -> Mirror:
 
 
 def _service_mirror(
-    identity: Identity, desired: Desired, unit: Unit, spec: ModelService, report: UnitReport
+    identity: Identity,
+    desired: Desired,
+    unit: Unit,
+    spec: ModelService,
+    report: UnitReport,
+    selector: str,
 ) -> Mirror:
     service = report.service
     assert service is not None
@@ -127,14 +155,16 @@ def _service_mirror(
         unit.ref.name,
         unit.location.path,
         shown,
-        _service_status(unit, report, service),
+        _service_status(unit, report, service, selector),
         count_known=count is not None,
         count_external=service.count_source not in {"Git", "Override"},
         made_from=unit.digest,
     )
 
 
-def _service_status(unit: Unit, report: UnitReport, service: ServiceReport) -> dict[str, Any]:
+def _service_status(
+    unit: Unit, report: UnitReport, service: ServiceReport, selector: str
+) -> dict[str, Any]:
     """`replicas` are Ready and warming ones up to the wanted count: no surge copies.
 
     A warming replica is capacity already bought; an autoscaler that saw only Ready ones
@@ -146,7 +176,7 @@ def _service_status(unit: Unit, report: UnitReport, service: ServiceReport) -> d
         "replicas": present if counts.desired is None else min(present, counts.desired),
         "readyReplicas": counts.ready,
         "warmingReplicas": counts.warming,
-        "selector": f"{SERVICE_LABEL}={unit.ref.name}",
+        "selector": selector,
         "modelRevision": service.model_revision[:7],
         "nodes": [place.node for place in service.placements if place.node][:100],
         "sync": {"status": report.sync.value},

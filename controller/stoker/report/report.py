@@ -59,7 +59,9 @@ def report(inputs: ReportInputs, *, checkpoint: Callable[[], None] = lambda: Non
     )
     documents = _unit_documents(ordered, before)
     desired = inputs.desired
-    mirrors = service_mirrors(inputs.identity, desired, ordered, before) if desired else {}
+    mirrors = (
+        service_mirrors(inputs.identity, desired, ordered, before, inputs.live) if desired else {}
+    )
     if inputs.scope is None:
         before.memo.end_round()
     memory = PreviousStatus(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stoker.objects.selectors import parse_selector
+from stoker.objects.selectors import parse_selector, selector_text
 
 LABELS = {"app": "x", "tier": "web", "empty": "", "a.b/c": "1"}
 
@@ -45,3 +45,29 @@ def test_what_is_no_selector_is_refused(text):
     """A rule that silently matched everything would ignore too much."""
     with pytest.raises(ValueError, match="no requirement"):
         parse_selector(text)
+
+
+@pytest.mark.parametrize(
+    ("selector", "text"),
+    [
+        pytest.param({}, "", id="nothing"),
+        pytest.param({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2", id="labels"),
+        pytest.param(
+            {
+                "matchExpressions": [
+                    {"key": "c", "operator": "NotIn", "values": ["y", "x"]},
+                    {"key": "d", "operator": "Exists"},
+                    {"key": "e", "operator": "DoesNotExist"},
+                ]
+            },
+            "!e,c notin (x,y),d",
+            id="expressions",
+        ),
+    ],
+)
+def test_a_manifests_selector_in_one_line(selector, text):
+    """What autoscalers read from a scale subresource; it reads back as a selector."""
+    found = selector_text(selector)
+
+    assert sorted(text.split(",")) == sorted(found.split(","))
+    parse_selector(found)

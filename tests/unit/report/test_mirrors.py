@@ -67,6 +67,36 @@ def test_what_autoscalers_need_is_always_there():
     assert "stoker.dev/service=qwen-7b" == shown.status["status"]["selector"]
 
 
+def adopting(**changes: Any) -> Report:
+    """A service that took over a Deployment of the name `old`."""
+    unit = service()
+    unit = replace(unit, spec=replace(unit.spec, adopt="old"))
+    return made(desired=desired(unit), **changes)
+
+
+def test_an_adopted_deployment_keeps_its_own_selector():
+    """An autoscaler counts the pods that stand, which bear no label of ours until the next rev."""
+    body = {**live_object("old"), "kind": "Deployment"}
+    terms = [{"key": "tier", "operator": "In", "values": ["b", "a"]}]
+    body["spec"] = {"selector": {"matchLabels": {"app": "vllm"}, "matchExpressions": terms}}
+
+    shown = mirror(adopting(live=Live(body)))
+    assert "app=vllm,tier in (a,b)" == shown.status["status"]["selector"]
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        pytest.param(Live(), id="absent"),
+        pytest.param(
+            Live(unknown=(ObjectRef("apps", "Deployment", "llm", "old", "v1"),)), id="unknown"
+        ),
+    ],
+)
+def test_until_it_is_seen_our_label_selects(live):
+    assert "stoker.dev/service=qwen-7b" == mirror(adopting(live=live)).status["status"]["selector"]
+
+
 def test_surge_copies_are_left_out_and_warming_replicas_shown_beside():
     """Seed 000: a scaler that cannot see warming replicas asks for them again."""
     status = mirror(
