@@ -29,7 +29,7 @@ def unit_status(world: World, unit: str, fleet: str = "local") -> dict[str, Any]
 
 
 def _loaded(text: str) -> dict[str, Any]:
-    data: dict[str, Any] = yaml.safe_load(text) or {}
+    data: dict[str, Any] = yaml.load(text, yaml.CSafeLoader) or {}
     return data
 
 

@@ -24,4 +24,4 @@ def definition_texts() -> tuple[tuple[str, str], ...]:
 
 def definition_manifests() -> tuple[dict[str, Any], ...]:
     """The definitions as manifests to be applied, in the same order; fresh copies."""
-    return tuple(yaml.safe_load(text) for _, text in definition_texts())
+    return tuple(yaml.load(text, yaml.CSafeLoader) for _, text in definition_texts())

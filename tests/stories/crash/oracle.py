@@ -165,7 +165,7 @@ def status_files(world: World) -> dict[str, dict[str, Any]]:
     """The documents of the status branch by path."""
     paths = git(world, "ls-tree", "-r", "--name-only", BRANCH).splitlines()
     return {
-        path: yaml.safe_load(git(world, "show", f"{BRANCH}:{path}"))
+        path: yaml.load(git(world, "show", f"{BRANCH}:{path}"), yaml.CSafeLoader)
         for path in paths
         if path != NOTES
     }
