@@ -314,3 +314,28 @@ def test_explain_names_the_health_file_that_called_an_object_unwell(settled, sto
     _, out, _ = stoker_on(world)("explain", "base")
 
     assert out.splitlines()[1:] == ["HEALTH  1 of 1 objects are well"]
+
+
+# ------------------------------------------------------------------ stoker run --once
+def test_a_pass_that_could_not_write_everything_says_so_with_its_exit_code(
+    world, stoker, capsys, tmp_path
+):
+    """A pipeline that runs one pass must notice; what could be written is written."""
+    foreign = yaml.safe_load(a_config_map("taken", {"theirs": "yes"}, namespace="llm"))
+    world.cluster.apply(foreign, manager="helm")
+    files = {
+        "bundles/side/bundle.yaml": a_bundle("side", ("side.yaml", "taken.yaml")),
+        "bundles/side/taken.yaml": a_config_map("taken", {"ours": "yes"}),
+    }
+    world.commit("Take it", {**files, "bundles/side/side.yaml": a_config_map("side", {"k": "2"})})
+    once = ("run", "--repo", str(world.bare), "--allow-file", "--once", "--no-lease")
+
+    code = run(
+        [*once, "--fleet", "clusters/local/fleet.yaml", "--state-folder", str(tmp_path / "state")]
+    )
+    told = capsys.readouterr().err
+
+    assert 3 == code, told
+    assert "1 object could not be written" in told
+    side = world.cluster.get(ObjectRef("", "ConfigMap", "llm", "side"))
+    assert {"k": "2"} == side["data"]

@@ -31,10 +31,11 @@ from stoker.loop.vouch import Vouch
 from stoker.loop.work import Work
 from stoker.metrics import Metrics
 from stoker.model.history import History
+from stoker.model.outcome import Result
 from stoker.model.refs import SourceRevision
 from stoker.objects.names import GROUP
 from stoker.observe import ObjectEvent, Observer
-from stoker.reconcile import Parts, State
+from stoker.reconcile import Parts, Pass, State
 from stoker.report import MirrorWriter, PreviousStatus, Publisher
 from stoker.settings import Settings
 
@@ -120,6 +121,21 @@ def _previous(publisher: Publisher, branch: str) -> PreviousStatus:
         return PreviousStatus()
 
 
+def _not_whole(done: Pass) -> Finding | None:
+    """That objects were refused or their answer was lost; what waits is no failure."""
+    units = done.outcome.units if done.outcome is not None else ()
+    bad = [o for u in units for o in u.objects if o.result in {Result.FAILED, Result.UNKNOWN}]
+    if not bad or done.desired is None:
+        return None
+    message = f"{len(bad)} object{'s' if len(bad) > 1 else ''} could not be written, {bad[0].ref}"
+    return Finding(
+        done.desired.fleet.location,
+        "not-applied-whole",
+        f"{message}: {bad[0].message} [{bad[0].code}]",
+        hint="`stoker status` shows the others" if len(bad) > 1 else "",
+    )
+
+
 class Controller:
     """One fleet on one cluster until a signal; `once` for a single pass."""
 
@@ -152,7 +168,7 @@ class Controller:
         work.publisher.flush(30.0)
         work.publisher.stop()
         assert work.last is not None
-        return work.last.failure
+        return work.last.failure or _not_whole(work.last)
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT, then end within ten seconds."""

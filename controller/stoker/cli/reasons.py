@@ -22,6 +22,7 @@ _COMMANDS = {
     "no-control-plane": "No control plane can be had here: there is none, and none can be built.",
     "no-status": "Neither the cluster nor the status branch of this clone can be read.",
     "no-such-unit": "No unit of the fleet has this name.",
+    "not-applied-whole": "Some objects could not be written; status says which and why.",
     "plan-file-damaged": "The file is not as `stoker plan --out` wrote it; make it anew.",
     "plan-file-unwritable": "The plan cannot be written to that file.",
     "plan-stale": "What would be written is no longer what the plan says; nothing was written.",
