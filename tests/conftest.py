@@ -126,6 +126,15 @@ def own_control_plane(
         yield running
 
 
+@pytest.fixture
+def fresh_control_plane(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ControlPlane]:
+    """A control plane for one test."""
+    with ControlPlane(
+        tmp_path / "control-plane", programs=_had(request.config), audit=True
+    ) as running:
+        yield running
+
+
 def _had(config: pytest.Config) -> Programs:
     """The programs; without them the test is skipped, and in CI it fails."""
     programs = _programs(config)

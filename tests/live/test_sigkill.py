@@ -55,8 +55,8 @@ WRITES = {
 
 
 @pytest.fixture
-def scene(tmp_path: Path, own_control_plane: ControlPlane) -> Iterator[Scene]:
-    made = Scene(tmp_path, own_control_plane)
+def scene(tmp_path: Path, fresh_control_plane: ControlPlane) -> Iterator[Scene]:
+    made = Scene(tmp_path, fresh_control_plane)
     try:
         yield made
     finally:
