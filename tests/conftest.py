@@ -111,8 +111,7 @@ def control_plane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """One real control plane for all live tests; each test makes namespaces of its own."""
-    folder = tmp_path_factory.mktemp("control-plane")
-    with ControlPlane(folder, programs=_had(request.config), audit=True) as running:
+    with _control_plane(request, tmp_path_factory.mktemp("control-plane")) as running:
         yield running
 
 
@@ -121,18 +120,19 @@ def own_control_plane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """A control plane for the tests of one module, which use it as if nobody else did."""
-    folder = tmp_path_factory.mktemp("own-control-plane")
-    with ControlPlane(folder, programs=_had(request.config), audit=True) as running:
+    with _control_plane(request, tmp_path_factory.mktemp("own-control-plane")) as running:
         yield running
 
 
 @pytest.fixture
 def fresh_control_plane(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ControlPlane]:
     """A control plane for one test."""
-    with ControlPlane(
-        tmp_path / "control-plane", programs=_had(request.config), audit=True
-    ) as running:
+    with _control_plane(request, tmp_path / "control-plane") as running:
         yield running
+
+
+def _control_plane(request: pytest.FixtureRequest, folder: Path) -> ControlPlane:
+    return ControlPlane(folder, programs=_had(request.config), audit=True)
 
 
 def _had(config: pytest.Config) -> Programs:

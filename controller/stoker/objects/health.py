@@ -23,6 +23,7 @@ from stoker.objects.health_fields import (
     text,
 )
 from stoker.objects.health_rules import HealthRules
+from stoker.objects.kinds import is_builtin_group
 
 __all__ = ["ABSENT", "HealthVerdict", "health_of", "not_settled", "worst"]
 
@@ -50,31 +51,8 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("apiregistration.k8s.io", "APIService"): health_api.api_service,
 }
 
-_BUILT_IN_GROUPS = frozenset(
-    {
-        "",
-        "admissionregistration.k8s.io",
-        "apiextensions.k8s.io",
-        "apiregistration.k8s.io",
-        "apps",
-        "autoscaling",
-        "batch",
-        "certificates.k8s.io",
-        "coordination.k8s.io",
-        "discovery.k8s.io",
-        "events.k8s.io",
-        "flowcontrol.apiserver.k8s.io",
-        "networking.k8s.io",
-        "node.k8s.io",
-        "policy",
-        "rbac.authorization.k8s.io",
-        "resource.k8s.io",
-        "scheduling.k8s.io",
-        "storage.k8s.io",
-        "storagemigration.k8s.io",
-    }
-)
-"""The API server's own: a kind of theirs without a rule is well as soon as it is there."""
+_MIGRATION_GROUP = "storagemigration.k8s.io"
+"""The API server's own as well, but its kinds are not among those that we compare exactly."""
 
 
 def health_of(manifest: dict[str, Any], rules: HealthRules | None = None) -> HealthVerdict:
@@ -94,7 +72,8 @@ def health_of(manifest: dict[str, Any], rules: HealthRules | None = None) -> Hea
         return rules.judge(check, manifest)
     if (rule := _RULES.get((group, kind))) is not None:
         return _by_conditions(manifest) or rule(manifest)
-    if group in _BUILT_IN_GROUPS:
+    if is_builtin_group(group) or group == _MIGRATION_GROUP:
+        # A kind of the API server's own without a rule is well as soon as it is there.
         return _by_conditions(manifest) or _by_ready(manifest) or healthy()
     if rules is not None and (check := rules.shipped(group, kind)) is not None:
         return rules.judge(check, manifest)
