@@ -13,7 +13,8 @@ from stoker.cli.world import World, WorldNode
 from stoker.render import Renderer
 from stories.faults import Faults
 from stories.files import QUICK, the_village
-from stories.looks import rest
+from stories.looks import a_pass, rest
+from stories.polls import Polled
 
 NewWorld = Callable[..., World]
 
@@ -25,6 +26,23 @@ def renderer() -> Iterator[Renderer]:
         yield shared
 
 
+@pytest.fixture(scope="session")
+def played() -> Iterator[dict[str, World]]:
+    """Worlds at rest, by what they were made of: each is played once and copied from then on."""
+    worlds: dict[str, World] = {}
+    yield worlds
+    for world in worlds.values():
+        world.close()
+
+
+def _small(folder: Path, shared: Renderer, *nodes: WorldNode, **options: Any) -> World:
+    plain = tuple(WorldNode(f"gpu-{number}") for number in (1, 2, 3))
+    usual: dict[str, Any] = {"times": QUICK, "renderer": shared}
+    if "ref" not in options:
+        usual["wrap_repo"] = Polled
+    return World(folder, nodes or plain, **{**usual, **options})
+
+
 @pytest.fixture
 def new_world(tmp_path: Path, renderer: Renderer) -> Iterator[NewWorld]:
     """Make a world of three nodes with a GPU each, or as told; closed after the test."""
@@ -34,10 +52,7 @@ def new_world(tmp_path: Path, renderer: Renderer) -> Iterator[NewWorld]:
     def make(*nodes: WorldNode, **options: Any) -> World:
         folder = tmp_path / f"world-{next(numbers)}"
         folder.mkdir()
-        plain = tuple(WorldNode(f"gpu-{number}") for number in (1, 2, 3))
-        made.append(
-            World(folder, nodes or plain, **{"times": QUICK, "renderer": renderer, **options})
-        )
+        made.append(_small(folder, renderer, *nodes, **options))
         return made[-1]
 
     yield make
@@ -52,22 +67,47 @@ def faults() -> Faults:
 
 
 @pytest.fixture
-def world(new_world: NewWorld, faults: Faults) -> World:
-    """`the_village`, at rest on 3 nodes, all of whose GPUs it takes."""
-    world = new_world(wrap=faults)
-    world.commit("First", the_village())
-    world.settle()
-    return world
+def settled(
+    new_world: NewWorld,
+    renderer: Renderer,
+    faults: Faults,
+    played: dict[str, World],
+    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path: Path,
+) -> Iterator[Callable[..., World]]:
+    """Make a world with these files (and nodes, and options), at rest, its controller running.
+
+    The controller has begun anew at rest; where a test gives its own `wrap_repo`, and looks
+    at what the controller asked Git for, the world is played under its eyes.
+    """
+    made: list[World] = []
+
+    def make(files: Mapping[str, str], *nodes: WorldNode, **options: Any) -> World:
+        if "wrap_repo" in options:
+            world = new_world(*nodes, **{"wrap": faults, **options})
+            world.commit("First", files)
+            rest(world)
+            return world
+        wrap = options.pop("wrap", faults)
+        key = repr((sorted(files.items()), nodes, sorted(options.items())))
+        if key not in played:
+            world = _small(tmp_path_factory.mktemp("played"), renderer, *nodes, **options)
+            world.commit("First", files)
+            rest(world)
+            world.stop_controller()
+            played[key] = world
+        folder = tmp_path / f"settled-{len(made)}"
+        folder.mkdir()
+        made.append(played[key].copied(folder, wrap=wrap))
+        a_pass(made[-1])
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
 
 
 @pytest.fixture
-def settled(new_world: NewWorld, faults: Faults) -> Callable[..., World]:
-    """Make a world with these files (and nodes, and options), at rest."""
-
-    def make(files: Mapping[str, str], *nodes: WorldNode, **options: Any) -> World:
-        world = new_world(*nodes, **{"wrap": faults, **options})
-        world.commit("First", files)
-        rest(world)
-        return world
-
-    return make
+def world(settled: Callable[..., World]) -> World:
+    """`the_village`, at rest on 3 nodes, all of whose GPUs it takes."""
+    return settled(the_village())

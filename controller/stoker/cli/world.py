@@ -6,8 +6,13 @@ shows it, stories and crash tests drive it; time is virtual and moves only in `a
 
 from __future__ import annotations
 
+import copy
+import copyreg
 import os
+import pickle
+import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -116,6 +121,27 @@ class World:
             self.workloads, self.kubelet = beside.workloads, beside.kubelet
         self._due_ms: int | None = None
         self._make_repository()
+
+    def copied(
+        self, folder: Path, *, wrap: Callable[[Transport], Transport] = lambda transport: transport
+    ) -> World:
+        """This cluster and repository as they stand, once more; a controller is yet to start.
+
+        For worlds in memory alone: what many tests begin with is played once and copied.
+        """
+        twin = copy.copy(self)
+        copyreg.pickle(type(threading.Lock()), lambda _: (threading.Lock, ()))
+        copyreg.pickle(type(threading.RLock()), lambda _: (threading.RLock, ()))
+        parts = (self.clock, self.memory, self.cluster, self.workloads, self.kubelet)
+        pickled = pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)
+        twin.clock, twin.server, twin.cluster, twin.workloads, twin.kubelet = pickle.loads(pickled)  # noqa: S301 - made in the line above
+        twin.work_tree, twin.bare = folder / "fleet", folder / "fleet.git"
+        twin._folder, twin._wrap = folder, wrap  # noqa: SLF001 - of the same class
+        twin._session, twin.work, twin._starts = None, None, 0  # noqa: SLF001
+        for made, kept in ((twin.work_tree, self.work_tree), (twin.bare, self.bare)):
+            shutil.copytree(kept, made, symlinks=True)
+        twin._git("remote", "set-url", "origin", str(twin.bare))  # noqa: SLF001
+        return twin
 
     # ------------------------------------------------------------------ cluster
     def add_node(self, node: WorldNode) -> None:

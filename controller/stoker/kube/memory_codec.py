@@ -75,19 +75,20 @@ def _struct(value: dict[str, Any], kind: FieldType, path: str) -> dict[str, Any]
     return out if changed else value
 
 
-_ALWAYS: dict[int, tuple[tuple[str, Any], ...]] = {}
+_ALWAYS: dict[int, tuple[FieldType, tuple[tuple[str, Any], ...]]] = {}
+"""By identity of the type, which is kept so that no other type can take its identity."""
 _ZEROS: Final = {"S": "", "I": 0, "B": False, "T": None, "U": None}
 
 
 def _always(kind: FieldType) -> tuple[tuple[str, Any], ...]:
     """Fields that are printed even when absent, with their zero (_GONE: an empty struct)."""
-    known = _ALWAYS.get(id(kind))
-    if known is None:
+    found = _ALWAYS.get(id(kind))
+    if found is None:
         by_value = tuple((name, _GONE) for name in kind.by_value)
         scalars = tuple((n, _ZEROS[m.code]) for n, m in kind.fields.items() if m.code in _ZEROS)
         lists = tuple((name, None) for name in kind.null_when_empty)
-        known = _ALWAYS[id(kind)] = by_value + scalars + lists
-    return known
+        found = _ALWAYS[id(kind)] = (kind, by_value + scalars + lists)
+    return found[1]
 
 
 def _field(item: Any, kind: FieldType, key: str, path: str, struct: str) -> Any:

@@ -38,6 +38,10 @@ class Served:
         self._built_in = {(r.group, r.version, r.plural): r for r in BUILT_IN}
         self._all = dict(self._built_in)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copied server reads its CRDs again; the types of built-in kinds are never copied."""
+        return _served_again, (self._store,)
+
     def find(self, group: str, version: str, plural: str) -> Resource | None:
         """The resource at a path, or None."""
         return self._all.get((group, version, plural))
@@ -142,6 +146,12 @@ def _version() -> Json:
         "compiler": "",
         "platform": "memory",
     }
+
+
+def _served_again(store: Store) -> Served:
+    served = Served(store)
+    served.refresh()
+    return served
 
 
 def establish(commits: Commits, name: str) -> None:

@@ -7,8 +7,9 @@ slice empty (tried 2026-11-29): a pod's true address stands in an annotation ins
 from __future__ import annotations
 
 import heapq
-import itertools
 from ipaddress import IPv4Address, IPv4Network
+
+from stoker.errors import Bug
 
 __all__ = ["HOST_IP", "AddressPool"]
 
@@ -22,7 +23,8 @@ class AddressPool:
     """Hands out the lowest free address; the same one to the same owner."""
 
     def __init__(self) -> None:
-        self._fresh = itertools.chain.from_iterable(IPv4Network(text).hosts() for text in _RANGES)
+        self._fresh = 0
+        """How many addresses, counted through the ranges, were handed out for the first time."""
         self._returned: list[tuple[int, IPv4Address]] = []
         self._owners: dict[str, str] = {}
         self._taken: set[str] = set()
@@ -47,7 +49,23 @@ class AddressPool:
             address = str(heapq.heappop(self._returned)[1])
             if address not in self._taken:
                 return address
-        return next(str(host) for host in self._fresh if str(host) not in self._taken)
+        while True:
+            address = _nth(self._fresh)
+            self._fresh += 1
+            if address not in self._taken:
+                return address
+
+
+def _nth(number: int) -> str:
+    """The host address of that number from 0, counted through the ranges."""
+    for text in _RANGES:
+        network = IPv4Network(text)
+        hosts = network.num_addresses - 2
+        if number < hosts:
+            return str(network[number + 1])
+        number -= hosts
+    message = f"no free address is left: the simulation has {len(_RANGES)} ranges"
+    raise Bug(message)
 
 
 def _rank(address: str) -> int:

@@ -34,7 +34,7 @@ class Life:
     """
 
     def __init__(self, folder: Path, nodes: int, renderer: Renderer) -> None:
-        self.crashes = Crashes(folder / "fleet.git" / "refs" / "heads" / "main")
+        self.crashes = Crashes()
         self.world = World(
             folder,
             tuple(WorldNode(f"gpu-{number}") for number in range(1, nodes + 1)),

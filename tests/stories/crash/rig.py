@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from stoker.cli.world import World
 from stoker.kube.transport import Request, Response, Transport
+from stories.polls import Polled
 
 _REPO_CALLS = frozenset(
     {"fetch", "resolve", "tree", "read", "message", "commit_files", "read_branch"}
@@ -55,9 +55,7 @@ class Crashes:
     The first point counts from `arm`, each further one from the death before it.
     """
 
-    def __init__(self, branch: Path) -> None:
-        self.branch = branch
-        """The file in which the bare repository keeps the tip of main."""
+    def __init__(self) -> None:
         self.calls: list[Call] = []
         """Since the last `arm`."""
         self.deaths: list[str] = []
@@ -80,7 +78,7 @@ class Crashes:
 
     def repo(self, inner: Any) -> Any:
         """The repository as that process sees it."""
-        return _Git(inner, self, self._process, self.branch)
+        return _Git(inner, self, self._process)
 
     def of(self, process: int, call: Call, act: Callable[[], Any]) -> Any:
         """Carry out one call of a process, or let it die."""
@@ -131,24 +129,13 @@ class _Wire:
 
 
 class _Git:
-    """A Repo; what is no port call goes to the real one.
+    """A Repo; what is no port call goes to the real one."""
 
-    A poll that finds the branch where it was is answered without starting git: there are
-    thousands of them, and what git says then is known.
-    """
-
-    def __init__(self, inner: Any, crashes: Crashes, process: int, head: Path) -> None:
-        self._inner, self._crashes, self._process = inner, crashes, process
-        self._head, self._polled = head, ("", None)
-
-    def _fetch(self) -> Any:
-        tip = self._head.read_text(encoding="ascii")
-        if tip != self._polled[0]:
-            self._polled = (tip, self._inner.fetch())
-        return self._polled[1]
+    def __init__(self, inner: Any, crashes: Crashes, process: int) -> None:
+        self._inner, self._crashes, self._process = Polled(inner), crashes, process
 
     def __getattr__(self, name: str) -> Any:
-        found = self._fetch if name == "fetch" else getattr(self._inner, name)
+        found = getattr(self._inner, name)
         if name not in _REPO_CALLS:
             return found
 
