@@ -173,7 +173,9 @@ def a_pass(world: World) -> Pass:
 def rest(world: World) -> None:
     """Settle, and let a patient fleet tell what came of it."""
     world.settle()
-    world.advance(10)
+    for _ in range(2):
+        world.advance(4, passes=False)
+        world.advance(1)
 
 
 def tell(world: World) -> None:

@@ -17,7 +17,7 @@ class Polled:
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
-        self._head = Path(inner.url) / "refs" / "heads" / "main"
+        self._head = Path(inner.url.removeprefix("file://")) / "refs" / "heads" / "main"
         self._polled: tuple[str, SourceRevision] | None = None
 
     def fetch(self) -> SourceRevision:

@@ -83,6 +83,8 @@ class GitRepo:
         self._mirror = Mirror(folder, self._git, clock)
         self._tracked = f"refs/stoker/tracked/{self._key(ref)}"
         self._last: tuple[str, SourceRevision] | None = None
+        self._pushed: dict[str, str] = {}
+        """By branch what we pushed last: taken for its tip until a push says otherwise."""
         self.last_move = RefMove.NONE
 
     def __enter__(self) -> Self:
@@ -189,17 +191,16 @@ class GitRepo:
     ) -> PushResult:
         """Commit files (None deletes) on a full ref of the remote, in one commit, and push.
 
-        Never forced. After a lost race the new tip is fetched and the same files go on top
-        of it; Retryable `push-race-lost` after `attempts`. Only the first commit of a branch
+        Never forced. A branch is taken to stand where our last push left it, which saves a
+        question; after a lost race the new tip is fetched and the same files go on top of it;
+        Retryable `push-race-lost` after `attempts`. Only the first commit of a branch
         that never existed is a root: a deleted branch is continued (cases.md row 11).
         Nothing is committed when nothing differs (row 13).
         """
         check_ref(branch)
         check_paths(files)
         for attempt in range(1, attempts + 1):
-            tip = self._branch_tip(branch)
-            parent = tip or self._mirror.objects.oid_of(self._branch_ref(branch))
-            commit = self._commit_on(branch, parent, files, message)
+            tip, commit = self._made(branch, files, message)
             if not commit or commit == tip:
                 return PushResult(commit=tip, pushed=False)
             remote = self._remote()
@@ -207,6 +208,7 @@ class GitRepo:
             verdict, reason = remote.push(self._mirror.path, commit, branch)
             if verdict is PushVerdict.PUSHED:
                 self._note_branch(branch, commit)
+                self._pushed[branch] = commit
                 return PushResult(commit=commit, pushed=True)
             if verdict is PushVerdict.REFUSED:
                 return PushResult(commit=tip, pushed=False, rejected=reason)
@@ -257,12 +259,24 @@ class GitRepo:
 
     def _branch_tip(self, branch: str) -> str:
         """The tip of a branch of the remote, fetched; empty when it has no such branch."""
+        self._pushed.pop(branch, None)
         oid = self._remote().list((branch,)).get(branch, "")
         local = self._branch_ref(branch)
         if oid and self._mirror.objects.oid_of(local) != oid:
             self._mirror.fetch(self._remote(), branch, local)
             oid = self._mirror.objects.oid_of(local)
         return oid
+
+    def _made(self, branch: str, files: dict[str, bytes | None], message: str) -> tuple[str, str]:
+        """The branch's tip and the commit to push on it, as `_commit_on` gives it."""
+        known = self._pushed.pop(branch, "")
+        if known:
+            commit = self._commit_on(branch, known, files, message)
+            if commit != known:
+                return known, commit
+        tip = self._branch_tip(branch)
+        parent = tip or self._mirror.objects.oid_of(self._branch_ref(branch))
+        return tip, self._commit_on(branch, parent, files, message)
 
     def _commit_on(
         self, branch: str, parent: str, files: dict[str, bytes | None], message: str
