@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import copy
 import copyreg
-import os
 import pickle
-import shutil
-import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +17,7 @@ from typing import Any
 
 from stoker.cli.controller import build_work
 from stoker.cli.session import Session, Target
+from stoker.cli.world_repository import WorldRepository
 from stoker.clock import SystemClock
 from stoker.errors import Finding, StokerError
 from stoker.git import GitRepo
@@ -94,8 +92,6 @@ class World:
             self.clock, self.server = beside.clock, beside.server
         self.cluster = Client(self.server, user_agent="world")
         self.cluster_uid = self.cluster.server().cluster_uid
-        self.work_tree = folder / "fleet"
-        self.bare = folder / "fleet.git"
         self._folder = folder
         self._fleet_path = fleet_path
         self._fleet_id = fleet_id
@@ -120,7 +116,7 @@ class World:
         if beside is not None:
             self.workloads, self.kubelet = beside.workloads, beside.kubelet
         self._due_ms: int | None = None
-        self._make_repository()
+        self._repository = WorldRepository.made(folder)
 
     def copied(
         self, folder: Path, *, wrap: Callable[[Transport], Transport] = lambda transport: transport
@@ -135,12 +131,9 @@ class World:
         parts = (self.clock, self.memory, self.cluster, self.workloads, self.kubelet)
         pickled = pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)
         twin.clock, twin.server, twin.cluster, twin.workloads, twin.kubelet = pickle.loads(pickled)  # noqa: S301 - made in the line above
-        twin.work_tree, twin.bare = folder / "fleet", folder / "fleet.git"
         twin._folder, twin._wrap = folder, wrap  # noqa: SLF001 - of the same class
         twin._session, twin.work, twin._starts = None, None, 0  # noqa: SLF001
-        for made, kept in ((twin.work_tree, self.work_tree), (twin.bare, self.bare)):
-            shutil.copytree(kept, made, symlinks=True)
-        twin._git("remote", "set-url", "origin", str(twin.bare))  # noqa: SLF001
+        twin._repository = self._repository.copied(folder)  # noqa: SLF001
         return twin
 
     # ------------------------------------------------------------------ cluster
@@ -176,72 +169,39 @@ class World:
             self.cluster.apply(body, manager="install")
 
     # --------------------------------------------------------------- repository
-    def _make_repository(self) -> None:
-        self._git("init", "-q", "--bare", "-b", "main", str(self.bare), at=self._folder)
-        self._git("clone", "-q", str(self.bare), str(self.work_tree), at=self._folder)
-        self._git("checkout", "-q", "-B", "main")
+    @property
+    def work_tree(self) -> Path:
+        """The folder that people edit and commit in."""
+        return self._repository.work_tree
+
+    @property
+    def bare(self) -> Path:
+        """The repository that the controller follows."""
+        return self._repository.bare
 
     def commit(self, message: str, files: Mapping[str, str | None]) -> str:
         """Write (None deletes), commit and push; gives the commit id.
 
         CLUSTER_UID in a text stands for this cluster's.
         """
-        for path, text in files.items():
-            target = self.work_tree / path
-            if text is None:
-                target.unlink()
-                continue
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text.replace(CLUSTER_UID, self.cluster_uid), encoding="utf-8")
-        return self.commit_all(message)
+        uid = self.cluster_uid
+        texts = {
+            path: None if text is None else text.replace(CLUSTER_UID, uid)
+            for path, text in files.items()
+        }
+        return self._repository.commit(message, texts)
 
     def commit_all(self, message: str) -> str:
         """Commit whatever stands in the work tree, and push."""
-        self._git("add", "-A")
-        self._git("commit", "-q", "--allow-empty", "-m", message)
-        self._git("push", "-q", "origin", "HEAD:refs/heads/main")
-        return self._git("rev-parse", "HEAD")
+        return self._repository.commit(message, {})
 
     def status_file(self, path: str = "status.yaml", branch: str = "stoker-status/local") -> str:
         """A file of the status branch; empty when there is none."""
-        done = subprocess.run(
-            ["git", "-C", str(self.bare), "show", f"refs/heads/{branch}:{path}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.stdout
+        return self._repository.show(f"refs/heads/{branch}:{path}")
 
     def status_commits(self, branch: str = "stoker-status/local") -> int:
         """How many commits the status branch has."""
-        done = subprocess.run(
-            ["git", "-C", str(self.bare), "rev-list", "--count", f"refs/heads/{branch}"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return int(done.stdout or 0)
-
-    def _git(self, *arguments: str, at: Path | None = None) -> str:
-        environment = {
-            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
-            "HOME": str(self._folder),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            **{
-                f"GIT_{role}_{part}": value
-                for role in ("AUTHOR", "COMMITTER")
-                for part, value in (("NAME", "You"), ("EMAIL", "you@example.invalid"))
-            },
-        }
-        done = subprocess.run(
-            ["git", "-C", str(at or self.work_tree), *arguments],
-            check=True,
-            capture_output=True,
-            text=True,
-            env=environment,
-        )
-        return done.stdout.strip()
+        return self._repository.count(f"refs/heads/{branch}")
 
     # --------------------------------------------------------------- controller
     def start_controller(self) -> None:

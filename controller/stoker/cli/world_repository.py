@@ -1,0 +1,101 @@
+"""The Git repository of a World: a work tree to commit in, and the bare one it is pushed to.
+
+Real git, on this machine, with a configuration of its own. Used by cli.world.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+__all__ = ["WorldRepository"]
+
+_AUTHOR = {
+    f"GIT_{role}_{part}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for part, value in (("NAME", "You"), ("EMAIL", "you@example.invalid"))
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorldRepository:
+    """Both below `folder`; made by `made`, or by `copied` from another."""
+
+    folder: Path
+
+    @classmethod
+    def made(cls, folder: Path) -> Self:
+        """An empty one, on branch main."""
+        found = cls(folder)
+        found._git("init", "-q", "--bare", "-b", "main", str(found.bare), at=folder)
+        found._git("clone", "-q", str(found.bare), str(found.work_tree), at=folder)
+        found._git("checkout", "-q", "-B", "main")
+        return found
+
+    @property
+    def work_tree(self) -> Path:
+        """The folder that people edit and commit in."""
+        return self.folder / "fleet"
+
+    @property
+    def bare(self) -> Path:
+        """The repository that is pushed to."""
+        return self.folder / "fleet.git"
+
+    def copied(self, folder: Path) -> WorldRepository:
+        """The same once more, in another folder; from now on each goes its own way."""
+        twin = WorldRepository(folder)
+        shutil.copytree(self.work_tree, twin.work_tree, symlinks=True)
+        shutil.copytree(self.bare, twin.bare, symlinks=True)
+        twin._git("remote", "set-url", "origin", str(twin.bare))
+        return twin
+
+    def commit(self, message: str, files: Mapping[str, str | None]) -> str:
+        """Write (None deletes), commit whatever stands there, and push; gives the commit id."""
+        for path, text in files.items():
+            target = self.work_tree / path
+            if text is None:
+                target.unlink()
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        self._git("add", "-A")
+        self._git("commit", "-q", "--allow-empty", "-m", message)
+        self._git("push", "-q", "origin", "HEAD:refs/heads/main")
+        return self._git("rev-parse", "HEAD")
+
+    def show(self, what: str) -> str:
+        """A file of the bare repository as `REF:PATH`; empty when there is none."""
+        return self._asked("show", what)
+
+    def count(self, ref: str) -> int:
+        """How many commits lead to a ref; 0 where there is none."""
+        return int(self._asked("rev-list", "--count", ref) or 0)
+
+    def _asked(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(self.bare), *arguments], capture_output=True, text=True, check=False
+        )
+        return done.stdout
+
+    def _git(self, *arguments: str, at: Path | None = None) -> str:
+        environment = {
+            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+            "HOME": str(self.folder),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            **_AUTHOR,
+        }
+        done = subprocess.run(
+            ["git", "-C", str(at or self.work_tree), *arguments],
+            check=True,
+            capture_output=True,
+            text=True,
+            env=environment,
+        )
+        return done.stdout.strip()
