@@ -7,10 +7,12 @@ fits later: a class remembers the needs it is full for.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from heapq import heapify, heappop, heappush, heapreplace
 
 from stoker.decide.booking import Need, Room, misfit
 from stoker.decide.eligible import Labels
+from stoker.decide.order import Key
 from stoker.decide.warmth import Fact
 from stoker.model.snapshot import Node
 
@@ -25,6 +27,7 @@ class NodeClass:
 
     __slots__ = (
         "_full",
+        "_heaps",
         "_misfits",
         "_rooms",
         "_shelves",
@@ -46,10 +49,15 @@ class NodeClass:
         self._shelves: dict[str, dict[int, list[str]]] = {}
         self._full: dict[Need, tuple[str, ...]] = {}
         self._misfits: dict[Need, tuple[int, tuple[tuple[str, str, int], ...]]] = {}
+        self._heaps: dict[Hashable, list[tuple[Key, str]]] = {}
         self._taken = 0
 
-    def best(self, need: Need, skip: Collection[str]) -> tuple[int, str] | None:
-        """Free GPUs and name of the node with the least of them that fits; ties by name."""
+    def best(
+        self, need: Need, skip: Collection[str], *, most: bool = False
+    ) -> tuple[int, str] | None:
+        """Free GPUs and name of the node with the least (or most) of them that fits; ties by
+        name.
+        """
         unseen = self._full.get(need)
         if unseen is not None:
             fitting = (
@@ -57,15 +65,46 @@ class NodeClass:
                 for name in unseen
                 if name not in skip and not misfit(self._rooms[name], need)
             )
-            return min(fitting, default=None)
+            by_count = (lambda each: (-each[0], each[1])) if most else None
+            return min(fitting, default=None, key=by_count)
         skipped = []
-        for free_gpus, name in self._with_gpus(need):
+        for free_gpus, name in self._with_gpus(need, most=most):
             if name in skip:
                 skipped.append(name)
             elif not misfit(self._rooms[name], need):
                 return free_gpus, name
         self._full[need] = tuple(skipped)
         return None
+
+    def best_by(
+        self, order: Hashable, need: Need, skip: Collection[str], key: Callable[[str], Key]
+    ) -> str | None:
+        """The fitting node with the smallest key. Calls with an equal `order` give the same
+        keys, which only grow within a pass.
+
+        A node that does not fit is forgotten: it never will. A key that has grown is put
+        right when it comes up.
+        """
+        heap = self._heaps.get(order)
+        if heap is None:
+            heap = self._heaps[order] = [(key(name), name) for name in self.names]
+            heapify(heap)
+        aside: list[tuple[Key, str]] = []
+        found: str | None = None
+        while heap and found is None:
+            before, name = heap[0]
+            now = key(name)
+            if misfit(self._rooms[name], need):
+                heappop(heap)
+            elif now != before:
+                heapreplace(heap, (now, name))
+            elif name in skip:
+                aside.append(heappop(heap))
+            else:
+                found = name
+        for each in aside:
+            heappush(heap, each)
+        return found
 
     def book(self, name: str, need: Need) -> None:
         """Take the room of one replica on that node."""
@@ -110,9 +149,9 @@ class NodeClass:
         self._misfits[need] = (self._taken, known)
         return known
 
-    def _with_gpus(self, need: Need) -> Iterator[tuple[int, str]]:
+    def _with_gpus(self, need: Need, *, most: bool = False) -> Iterator[tuple[int, str]]:
         shelf = self._shelf(need)
-        for free_gpus in sorted(shelf):
+        for free_gpus in sorted(shelf, reverse=most):
             if free_gpus >= need.gpus:
                 for name in shelf[free_gpus]:
                     yield free_gpus, name

@@ -66,7 +66,7 @@ def decide_steps(
 
     # 2. Build the index of nodes, with every pod that is still to come booked.
     shape_of = {shape.ref: shape for shape in shapes}
-    index = Index(snapshot.nodes, snapshot.services, cases, shape_of)
+    index = Index(snapshot.nodes, snapshot.services, cases, shape_of, now_ms)
 
     # 3. Decide one service after the other; each sees what those before it took.
     known = dict(history.entries)

@@ -1,29 +1,124 @@
-"""The order ReadyPoolPack: which of the nodes that fit is best. Called by place.
+"""The five orders: which of the nodes that fit is best. Called by place.
 
-Keys compare smallest first. `near` is the part that all nodes of a class share, `rank`
-the whole key of one node.
+A key compares smallest first and has two parts: `near` is what all nodes of a class share,
+`place_in_class` what tells them apart. WarmthFirst and EfficiencyAware follow the seed:
+the class outranks everything, an absent signal ranks below any present one.
 """
 
 from __future__ import annotations
 
-__all__ = ["Near", "Rank", "near", "rank"]
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 
-Near = tuple[int, int]
-Rank = tuple[int, int, int, int, str]
+from stoker.decide.ready_in import Facts
+from stoker.model.fleet import PlacementOrder
+from stoker.model.snapshot import NodeWarmth, Signals
+
+__all__ = ["Key", "Stand", "fresh", "near", "place_in_class", "warmth_rank"]
+
+Key: TypeAlias = tuple[Any, ...]
+"""Comparable with keys of the same order only."""
+
+_COLD: Final = 2
+_RANKS: Final = {NodeWarmth.WARM: 0, NodeWarmth.WARMING: 1, NodeWarmth.COLD: _COLD, None: _COLD}
 
 
-def near(bucket: int, pool: int, *, urgent: bool) -> Near:
-    """Ready-in bucket, then pool, for a start that restores the floor or answers a notice;
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """How one node stands in its class: free GPUs, replicas of the same service, signals.
 
-    for any other start pool, then bucket. `pool` is the place in the service's list.
+    `active` counts services there, with what this pass has placed; None: nobody knows.
     """
-    return (bucket, pool) if urgent else (pool, bucket)
+
+    free_gpus: int
+    own_here: bool
+    name: str
+    signals: Signals = field(default_factory=Signals)
+    active: int | None = None
 
 
-def rank(nearness: Near, *, own_here: bool, free_gpus: int, name: str) -> Rank:
-    """Where bucket and pool are equal: a node without a replica of the same service;
+def near(order: PlacementOrder, *, bucket: int, pool: int, warmth: int, urgent: bool) -> Key:
+    """What outranks everything that tells nodes of a class apart.
 
-    then pack (the least free GPUs that still fit, so that large replicas keep whole
-    nodes); then the name.
+    ReadyPoolPack: ready-in bucket, then pool (the place in the service's list), for a start
+    that restores the floor or answers a notice; for any other start pool, then bucket.
     """
-    return (*nearness, int(own_here), free_gpus, name)
+    if order.reads_signals:
+        return (warmth,)
+    if order is PlacementOrder.READY_POOL_PACK:
+        return (bucket, pool) if urgent else (pool, bucket)
+    return ()
+
+
+def place_in_class(
+    order: PlacementOrder, stand: Stand, *, bucket: int, pool: int, urgent: bool
+) -> Key:
+    """The rest of the key, down to the name.
+
+    BinPack: the least free GPUs that still fit, so that whole nodes stay free. Spread: a node
+    without a replica of the same service, then the most free GPUs. Where those are equal,
+    both go on as ReadyPoolPack begins.
+    """
+    soonest = (bucket, pool) if urgent else (pool, bucket)
+    signals = stand.signals
+    match order:
+        case PlacementOrder.READY_POOL_PACK:
+            return (int(stand.own_here), stand.free_gpus, stand.name)
+        case PlacementOrder.BIN_PACK:
+            return (stand.free_gpus, *soonest, stand.name)
+        case PlacementOrder.SPREAD:
+            return (int(stand.own_here), -stand.free_gpus, *soonest, stand.name)
+        case PlacementOrder.WARMTH_FIRST:
+            return (*_least(stand.active), *_least(signals.gpu_utilization), stand.name)
+        case PlacementOrder.EFFICIENCY_AWARE:
+            return (
+                *_most(signals.tokens_per_joule),
+                *_most(signals.kv_hit_rate),
+                *_least(signals.gpu_utilization),
+                *_least(stand.active),
+                stand.name,
+            )
+
+
+def warmth_rank(facts: Facts, reported: NodeWarmth | None) -> int:
+    """0 Warm, 1 Warming, 2 Cold: the better of what we know of this model and what the node
+    says of itself.
+    """
+    known = _COLD
+    if facts.serving or facts.weights:
+        known = 0
+    elif facts.warming:
+        known = 1
+    return min(known, _RANKS[reported])
+
+
+def fresh(signals: Signals, now_ms: int, max_age_ms: int | None) -> Signals:
+    """The same without hit rate and tokens per joule that are older than the limit.
+
+    With a limit, what has no instant or one in the future is absent too: its age is unknown.
+    """
+    if max_age_ms is None:
+        return signals
+
+    def is_fresh(at_ms: int | None) -> bool:
+        return at_ms is not None and 0 <= now_ms - at_ms <= max_age_ms
+
+    hit_rate = signals.kv_hit_rate if is_fresh(signals.kv_hit_rate_at_ms) else None
+    joules = signals.tokens_per_joule if is_fresh(signals.tokens_per_joule_at_ms) else None
+    return Signals(
+        warmth=signals.warmth,
+        active_services=signals.active_services,
+        gpu_utilization=signals.gpu_utilization,
+        kv_hit_rate=hit_rate,
+        tokens_per_joule=joules,
+    )
+
+
+def _least(value: float | None) -> tuple[bool, float]:
+    """Less is better; absent is worst."""
+    return (True, 0) if value is None else (False, value)
+
+
+def _most(value: float | None) -> tuple[bool, float]:
+    """More is better; absent is worst."""
+    return (True, 0) if value is None else (False, -value)

@@ -22,9 +22,17 @@ from stoker.decide.eligible import (
     must_move,
     pool_of,
 )
-from stoker.decide.order import Near, Rank, near, rank
+from stoker.decide.order import (
+    Key,
+    Stand,
+    fresh,
+    near,
+    place_in_class,
+    warmth_rank,
+)
 from stoker.decide.ready_in import Facts, estimate, ready_in_bucket
 from stoker.decide.warmth import Warmth
+from stoker.model.fleet import PlacementOrder
 from stoker.model.plan import Readiness
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources, UnitShape
@@ -64,6 +72,15 @@ class Tally:
     pool: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a start would find itself, as far as orders rank it; `nearness` is from `near`."""
+
+    nearness: Key
+    bucket: int
+    pool: int
+
+
 @dataclass(slots=True)
 class _Answer:
     """What RULES say about one ask: usable classes with their pool, and who was turned away."""
@@ -81,7 +98,10 @@ class Index:
         services: Iterable[ServiceState],
         cases: Collection[Case],
         shapes: Mapping[UnitRef, UnitShape],
+        now_ms: int = 0,
     ) -> None:
+        self._now_ms = now_ms
+        services = tuple(services)
         self._nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.name)}
         self._labels = {name: dict(node.labels) for name, node in self._nodes.items()}
         self._rooms = {name: Room(node) for name, node in self._nodes.items()}
@@ -90,6 +110,8 @@ class Index:
         self._classes: list[NodeClass] = []
         self._class_of: dict[str, int] = {}
         self._answers: dict[Ask, _Answer] = {}
+        self._active = _active(self._nodes.values(), services)
+        self._by_signals = any(case.spec.placement_order.reads_signals for case in cases)
         self._group(sorted(set().union(*(ask_labels(case.ask) for case in cases))))
 
     def node(self, name: str) -> Node | None:
@@ -122,25 +144,26 @@ class Index:
         answer = self._answer(case.ask)
         best = self._best_special(case, answer, own, barred, urgent=urgent)
         skip = {*own, *barred}
-        for nearness, number in self._nearest_first(case, answer, urgent=urgent):
-            if best is not None and nearness > best[:2]:
+        for place, number in self._nearest_first(case, answer, urgent=urgent):
+            if best is not None and place.nearness > best[0]:
                 break
-            found = self._classes[number].best(case.need, skip)
+            found = self._best_of_class(case, self._classes[number], skip)
             if found is not None:
-                candidate = rank(nearness, own_here=False, free_gpus=found[0], name=found[1])
+                candidate = self._key(case, place, found, own_here=False, urgent=urgent)
                 best = candidate if best is None else min(best, candidate)
         if best is None:
             return None
-        name = best[-1]
+        name = best[1][-1]
         return Choice(
             node=self._nodes[name],
             pool=answer.usable[self._class_of[name]][1],
             readiness=self.readiness(case, name),
-            free_gpus=best[-2],
+            free_gpus=self._rooms[name].device(case.spec.gpu_resource),
         )
 
     def book(self, name: str, need: Need) -> None:
         """Take the room of one replica on that node."""
+        self._active[name] = (self._active.get(name) or 0) + 1
         self._classes[self._class_of[name]].book(name, need)
 
     def would_fit(self, case: Case, name: str, freed: Resources) -> bool:
@@ -195,6 +218,7 @@ class Index:
                 node.notice.kind if node.notice else None,
                 node.gpu_unknown,
                 facts,
+                node.signals.warmth if self._by_signals else None,
             )
             number = numbers.setdefault(signature, len(numbers))
             if number == len(self._classes):
@@ -225,17 +249,19 @@ class Index:
 
     def _nearest_first(
         self, case: Case, answer: _Answer, *, urgent: bool
-    ) -> list[tuple[Near, int]]:
+    ) -> list[tuple[_Place, int]]:
         """Usable classes, nearest first, by what all their nodes hold."""
         bucket_of: dict[tuple[bool, bool], int] = {}
         found = []
         for number, (pool, _) in answer.usable.items():
-            facts = self._classes[number].facts
-            held = (case.image in facts, case.weights in facts)
+            home = self._classes[number]
+            held = (case.image in home.facts, case.weights in home.facts)
+            facts = Facts(image=held[0], weights=held[1])
             if held not in bucket_of:
-                bucket_of[held] = _bucket(case, Facts(image=held[0], weights=held[1]))
-            found.append((near(bucket_of[held], pool, urgent=urgent), number))
-        return sorted(found)
+                bucket_of[held] = _bucket(case, facts)
+            place = self._place(case, home.node, facts, bucket_of[held], pool, urgent=urgent)
+            found.append((place, number))
+        return sorted(found, key=lambda each: (each[0].nearness, each[1]))
 
     def _best_special(
         self,
@@ -245,24 +271,60 @@ class Index:
         barred: Mapping[str, str],
         *,
         urgent: bool,
-    ) -> Rank | None:
+    ) -> tuple[Key, Key] | None:
         """The best of the nodes that hold a rare fact or an own replica."""
-        best: Rank | None = None
-        for name in (*self._warmth.rare_holders(case), *sorted(own)):
+        best: tuple[Key, Key] | None = None
+        rare = self._warmth.rare_holders(case)
+        if case.spec.placement_order.reads_signals:
+            rare += self._warmth.starting(case)
+        for name in dict.fromkeys((*rare, *sorted(own))):
             usable = answer.usable.get(self._class_of.get(name, -1))
             if usable is None or name in barred or misfit(self._rooms[name], case.need):
                 continue
             own_here = name in own
             plain = own_here and not urgent
             facts = Facts() if plain else self._warmth.facts(case, name)
-            candidate = rank(
-                near(_bucket(case, facts), usable[0], urgent=urgent),
-                own_here=own_here,
-                free_gpus=self._rooms[name].device(case.spec.gpu_resource),
-                name=name,
-            )
+            bucket = _bucket(case, facts)
+            place = self._place(case, self._nodes[name], facts, bucket, usable[0], urgent=urgent)
+            candidate = self._key(case, place, name, own_here=own_here, urgent=urgent)
             best = candidate if best is None else min(best, candidate)
         return best
+
+    def _place(
+        self, case: Case, node: Node, facts: Facts, bucket: int, pool: int, *, urgent: bool
+    ) -> _Place:
+        order = case.spec.placement_order
+        warmth = warmth_rank(facts, node.signals.warmth) if order.reads_signals else 0
+        nearness = near(order, bucket=bucket, pool=pool, warmth=warmth, urgent=urgent)
+        return _Place(nearness, bucket, pool)
+
+    def _best_of_class(self, case: Case, home: NodeClass, skip: Collection[str]) -> str | None:
+        """The node of a class that the order of the service puts first."""
+        order = case.spec.placement_order
+        if not order.reads_signals:
+            found = home.best(case.need, skip, most=order is PlacementOrder.SPREAD)
+            return None if found is None else found[1]
+        token = (order, case.spec.signal_max_age_ms, case.need)
+        any_place = _Place((), 0, 0)
+        return home.best_by(
+            token,
+            case.need,
+            skip,
+            lambda name: self._key(case, any_place, name, own_here=False, urgent=False)[1],
+        )
+
+    def _key(
+        self, case: Case, place: _Place, name: str, *, own_here: bool, urgent: bool
+    ) -> tuple[Key, Key]:
+        """The whole key of one node; ends with its name."""
+        order = case.spec.placement_order
+        free_gpus = self._rooms[name].device(case.spec.gpu_resource)
+        stand = Stand(free_gpus, own_here, name)
+        if order.reads_signals:
+            signals = fresh(self._nodes[name].signals, self._now_ms, case.spec.signal_max_age_ms)
+            stand = Stand(free_gpus, own_here, name, signals, self._active.get(name))
+        within = place_in_class(order, stand, bucket=place.bucket, pool=place.pool, urgent=urgent)
+        return place.nearness, within
 
     def _why(self, case: Case, rule: str, name: str) -> str:
         """The words for one node that a room rule turned away."""
@@ -275,3 +337,18 @@ class Index:
 
 def _bucket(case: Case, facts: Facts) -> int:
     return ready_in_bucket(estimate(case.spec, facts).p50_ms)
+
+
+def _active(nodes: Iterable[Node], services: Iterable[ServiceState]) -> dict[str, int | None]:
+    """Services by node: what the node reports or what we know to stand there, if that is more.
+
+    None where neither says anything.
+    """
+    active: dict[str, int | None] = {node.name: node.signals.active_services for node in nodes}
+    standing: dict[str, int] = {}
+    for state in services:
+        for name in {each.node for each in state.placements if each.node and not each.terminating}:
+            standing[name] = standing.get(name, 0) + 1
+    for name, count in standing.items():
+        active[name] = max(active.get(name) or 0, count)
+    return active

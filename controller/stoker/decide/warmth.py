@@ -56,6 +56,11 @@ class Warmth:
                 names.update(dict.fromkeys(holders))
         return list(names)
 
+    def starting(self, case: Case) -> list[str]:
+        """Nodes on which a replica of these weights serves or starts, or a copy is on its way."""
+        serving = self._serving.get(case.weights, set())
+        return sorted(serving | self._warming.get(case.weights, set()))
+
     def facts(self, case: Case, node: str) -> Facts:
         """What a start of this service would find on the node."""
         return Facts(

@@ -32,6 +32,7 @@ __all__ = [
     "ModelService",
     "Pin",
     "PlacementMode",
+    "PlacementOrder",
     "Pool",
     "Requirement",
     "ScalingMode",
@@ -69,6 +70,21 @@ class PlacementMode(StrEnum):
 
     NODES = "Nodes"
     SCHEDULER = "Scheduler"
+
+
+class PlacementOrder(StrEnum):
+    """Which of the nodes that fit is best."""
+
+    READY_POOL_PACK = "ReadyPoolPack"
+    BIN_PACK = "BinPack"
+    SPREAD = "Spread"
+    WARMTH_FIRST = "WarmthFirst"
+    EFFICIENCY_AWARE = "EfficiencyAware"
+
+    @property
+    def reads_signals(self) -> bool:
+        """Whether it ranks nodes by what reporters measured."""
+        return self in {PlacementOrder.WARMTH_FIRST, PlacementOrder.EFFICIENCY_AWARE}
 
 
 class WhenFull(StrEnum):
@@ -223,6 +239,9 @@ class ModelService:
     replicas: int | None = 1
     scaling_mode: ScalingMode | None = None
     placement_mode: PlacementMode = PlacementMode.NODES
+    placement_order: PlacementOrder = PlacementOrder.READY_POOL_PACK
+    signal_max_age_ms: int | None = None
+    """Older hit rates and tokens per joule count as absent; None: of any age."""
     pools: tuple[str, ...] = ()
     when_full: WhenFull = WhenFull.HOLD
     cache: Cache = field(default_factory=Cache)

@@ -17,10 +17,12 @@ __all__ = [
     "DrainState",
     "LivePlacement",
     "Node",
+    "NodeWarmth",
     "Notice",
     "Replica",
     "ReplicaPhase",
     "ServiceState",
+    "Signals",
     "Snapshot",
     "Taint",
     "WeightCopy",
@@ -43,6 +45,31 @@ class WeightCopy:
     uri: str
     revision: str
     complete: bool = True
+
+
+class NodeWarmth(StrEnum):
+    """How ready a node says it is for a start, whatever the model (semantics 1.1)."""
+
+    COLD = "Cold"
+    WARMING = "Warming"
+    WARM = "Warm"
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What a reporter measured on a node. None is absent, which is neither zero nor Cold.
+
+    Values are sane: finite, not negative, the hit rate at most 1. Instants are when hit rate
+    and tokens per joule were observed; without one they have no age.
+    """
+
+    warmth: NodeWarmth | None = None
+    active_services: int | None = None
+    gpu_utilization: float | None = None
+    kv_hit_rate: float | None = None
+    kv_hit_rate_at_ms: int | None = None
+    tokens_per_joule: float | None = None
+    tokens_per_joule_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +101,7 @@ class Node:
     images: tuple[str, ...] = ()
     weights: tuple[WeightCopy, ...] = ()
     notice: Notice | None = None
+    signals: Signals = Signals()
 
     @property
     def zone(self) -> str:

@@ -7,15 +7,16 @@ caches of nodes, pods and NodeStates and puts the result into the Snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stoker.model.shape import Resources
-from stoker.model.snapshot import Node, Taint, WeightCopy
+from stoker.model.snapshot import Node, Signals, Taint, WeightCopy
 from stoker.objects.health_fields import condition, items, mapping, text
 from stoker.objects.requests import resources_from
 from stoker.observe.notices import NoticeFacts, notice_of_state, notices_of_node, urgent_notice
 from stoker.observe.pods import PodFacts
+from stoker.observe.signals import signals_of
 
 __all__ = ["NodeFacts", "Seen", "StateFacts", "node_facts", "nodes_from", "state_facts"]
 
@@ -49,6 +50,8 @@ class StateFacts:
 
     weights: tuple[WeightCopy, ...] = ()
     notice: NoticeFacts | None = None
+    signals: Signals = field(default=Signals(), compare=False)
+    """Not compared: what a node measures every few seconds starts no pass."""
 
 
 def nodes_from(
@@ -57,8 +60,13 @@ def nodes_from(
     states: Mapping[str, StateFacts],
     seen: Seen,
     now_ms: int,
+    *,
+    signals: bool = False,
 ) -> tuple[tuple[Node, ...], Seen]:
     """Every node sorted by name, and the instants of notices to remember for next time.
+
+    `signals` has what reporters measured kept, for orders that ask for it; else it would
+    make every snapshot another one.
 
     `used` sums every bound pod that has not finished, terminating ones included: the
     scheduler counts them until they are gone.
@@ -88,6 +96,7 @@ def nodes_from(
                 images=facts.images,
                 weights=state.weights,
                 notice=urgent_notice(notices, first_seen, now_ms) if notices else None,
+                signals=state.signals if signals else _NO_STATE.signals,
             )
         )
     return tuple(result), remembered
@@ -132,7 +141,7 @@ def state_facts(raw: dict[str, Any]) -> StateFacts:
         for copy in items(mapping(raw, "status"), "cache")
         if text(copy, "uri")
     }
-    return StateFacts(tuple(sorted(copies)), notice_of_state(raw))
+    return StateFacts(tuple(sorted(copies)), notice_of_state(raw), signals_of(raw))
 
 
 def _why_uncounted(labels: Mapping[str, str], allocatable: Resources | None) -> str:

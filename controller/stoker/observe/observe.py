@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from stoker.errors import StokerError
-from stoker.model.fleet import Desired
+from stoker.model.fleet import Desired, ModelService
 from stoker.model.flow import Suspension
 from stoker.model.live import LiveView
 from stoker.model.refs import UnitRef
@@ -72,7 +72,7 @@ def observe(observer: Observer, desired: Desired, now_ms: int) -> Observation:
     snapshot = Snapshot(
         taken_at_ms=now_ms,
         cluster_uid=cluster_uid,
-        nodes=_nodes(observer, kinds, unknown, now_ms),
+        nodes=_nodes(observer, kinds, unknown, now_ms, signals=_reads_signals(desired)),
         services=_services(observer, kinds, desired, now_ms),
         unknown=tuple(sorted(unknown.items())),
         suspensions=suspensions,
@@ -115,8 +115,21 @@ def _cluster_uid(observer: Observer, unknown: dict[str, str]) -> str:
         return ""
 
 
+def _reads_signals(desired: Desired) -> bool:
+    """Whether some service is placed by what reporters measure."""
+    return any(
+        isinstance(unit.spec, ModelService) and unit.spec.placement_order.reads_signals
+        for unit in desired.units
+    )
+
+
 def _nodes(
-    observer: Observer, kinds: tuple[KindView, ...], unknown: Mapping[str, str], now_ms: int
+    observer: Observer,
+    kinds: tuple[KindView, ...],
+    unknown: Mapping[str, str],
+    now_ms: int,
+    *,
+    signals: bool,
 ) -> tuple[Node, ...]:
     states = {
         name: facts
@@ -133,6 +146,7 @@ def _nodes(
         states,
         observer.notices_seen,
         now_ms,
+        signals=signals,
     )
     if PODS.label in unknown:
         why = f"the pods could not be read ({unknown[PODS.label]})"

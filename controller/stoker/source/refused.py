@@ -42,7 +42,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         "spec.cache.prefetch",
         "spec.disruption.onNotice",
         "spec.expose.inferencePool",
-        "spec.placement.order",
         "spec.placement.pools[].base",
         "spec.placement.spot",
         "spec.placement.topologySpread",

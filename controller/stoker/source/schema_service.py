@@ -133,6 +133,12 @@ class PlacementBlock(Strict):
 
     mode: Literal["Nodes", "Scheduler"] = "Nodes"
     """Nodes: one Deployment a node. Scheduler: one Deployment, only the count is decided."""
+    order: Literal["ReadyPoolPack", "BinPack", "Spread", "WarmthFirst", "EfficiencyAware"] = (
+        "ReadyPoolPack"
+    )
+    """Which of the nodes that fit is best, in mode Nodes."""
+    signal_max_age: Duration | None = None
+    """Older hit rates and tokens per joule of nodes count as absent, for EfficiencyAware."""
     pools: list[PoolRefBlock] = Field(default_factory=list)
     """Pools that may be used, best first; without it all of the Fleet's, in their order."""
     when_full: Literal["Hold"] = "Hold"

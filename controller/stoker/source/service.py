@@ -18,6 +18,7 @@ from stoker.model.fleet import (
     Drain,
     ModelService,
     PlacementMode,
+    PlacementOrder,
     ScalingMode,
     SecretKey,
     WhenFull,
@@ -95,6 +96,8 @@ def service_from_spec(
         replicas=None if spec.scaling else replicas,
         scaling_mode=ScalingMode(spec.scaling.mode) if spec.scaling else None,
         placement_mode=PlacementMode(spec.placement.mode),
+        placement_order=PlacementOrder(spec.placement.order),
+        signal_max_age_ms=spec.placement.signal_max_age,
         pools=chosen,
         when_full=WhenFull(spec.placement.when_full),
         cache=Cache(CacheType(cache.type), cache.path or "", cache.claim or ""),
@@ -183,6 +186,12 @@ def _pools(spec: ModelServiceSpec, pools: Sequence[str]) -> Iterator[Problem]:
         elif pool.name in seen:
             yield Problem(where, "duplicate-pool", f"{pool.name!r} is named twice")
         seen.add(pool.name)
+    if spec.placement.mode == "Scheduler" and spec.placement.order != "ReadyPoolPack":
+        yield Problem(
+            ("spec", "placement", "order"),
+            "invalid-value",
+            "has no meaning for placement.mode Scheduler, which leaves nodes to Kubernetes",
+        )
     if spec.placement.mode == "Nodes" and not pools and not spec.placement.pools:
         yield Problem(
             ("spec", "placement"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from builders import (
     IMAGE,
     MODEL_REVISION,
+    NOW_MS,
     a_desired,
     a_node,
     a_pool,
@@ -29,7 +30,8 @@ def a_case(unit=None, state=None, pools=POOLS, **shape):
 def an_index(*nodes, cases=(), services=()):
     snapshot = a_snapshot(*nodes, services=services)
     cases = cases or (a_case(),)
-    return Index(snapshot.nodes, snapshot.services, cases, {case.ref: case.shape for case in cases})
+    shapes = {case.ref: case.shape for case in cases}
+    return Index(snapshot.nodes, snapshot.services, cases, shapes, NOW_MS)
 
 
 def chosen(*nodes, urgent=False, own=(), barred=None, case=None):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from builders import (
     IMAGE,
@@ -19,12 +17,7 @@ from builders import (
     a_unit,
     some_resources,
 )
-from stoker.decide.booking import Room, misfit
 from stoker.decide.case import canonical_image
-from stoker.decide.eligible import first_rejection
-from stoker.decide.order import near, rank
-from stoker.decide.place import _bucket
-from stoker.decide.ready_in import Facts
 from stoker.decide.warmth import COMMON
 from stoker.model.plan import WarmthClass
 from stoker.model.snapshot import WeightCopy
@@ -158,69 +151,3 @@ def test_node_and_pool_of_a_name():
     assert "a" == index.node("a").name
     assert index.node("gone") is None
     assert ["l4", "", ""] == [index.pool(case, name) for name in ("a", "x", "gone")]
-
-
-# ------------------------------------------------------------------ invariants
-nodes = st.lists(
-    st.builds(
-        lambda number, gpus, used, pool, is_warm, image, cordoned, cpu: a_node(
-            f"n{number:03}",
-            gpus=gpus,
-            used=used,
-            pool=pool,
-            weights=(MODEL_REVISION,) if is_warm else (),
-            images=(IMAGE,) if image else (),
-            cordoned=cordoned,
-            cpu=cpu,
-        ),
-        st.integers(0, 999),
-        st.integers(0, 8),
-        st.integers(0, 8),
-        st.sampled_from(["l4", "h100", "other"]),
-        st.booleans(),
-        st.booleans(),
-        st.booleans(),
-        st.sampled_from([8_500, 64_000]),
-    ),
-    max_size=12,
-    unique_by=lambda node: node.name,
-)
-
-
-@given(nodes, st.booleans(), st.integers(1, 3), st.data())
-def test_the_index_gives_the_node_that_looking_at_each_would_give(found, urgent, gpus, data):
-    """The index is only faster: the same minimum of the same key over all nodes."""
-    case = a_case(a_unit(pools=("l4", "h100"), gpu_count=gpus))
-    own = set(
-        data.draw(st.lists(st.sampled_from([n.name for n in found]), max_size=2)) if found else ()
-    )
-    index = an_index(*found, cases=(case,))
-    while True:
-        choice = index.pick(case, urgent=urgent, own=own, barred={})
-        best = _by_hand(case, found, index, own, urgent=urgent)
-        assert best == (choice.node.name if choice is not None else None)
-        if choice is None:
-            return
-        index.book(best, case.need)
-        own.add(best)
-
-
-def _by_hand(case, found, index, own, *, urgent):
-    ranks = []
-    for node in found:
-        room: Room = index._rooms[node.name]
-        if first_rejection(node, dict(node.labels), case.ask) or misfit(room, case.need):
-            continue
-        facts = index._warmth.facts(case, node.name)
-        plain = node.name in own and not urgent
-        bucket = _bucket(case, Facts() if plain else facts)
-        pool = [pool.name for pool in case.ask.pools].index(dict(node.labels)["pool"])
-        ranks.append(
-            rank(
-                near(bucket, pool, urgent=urgent),
-                own_here=node.name in own,
-                free_gpus=room.device("nvidia.com/gpu"),
-                name=node.name,
-            )
-        )
-    return min(ranks)[-1] if ranks else None
