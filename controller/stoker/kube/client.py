@@ -64,7 +64,7 @@ class Client:
         self._discovery.forget()
 
     def learn(self, other: Client) -> None:
-        """Know the kinds that another client of the same server has discovered."""
+        """Know the kinds that another client of the same server discovers, for both."""
         self._discovery.learn(other._discovery)
 
     def close(self) -> None:

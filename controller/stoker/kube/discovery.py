@@ -22,6 +22,8 @@ Reader = Callable[[str, str, str], dict[str, Any]]
 """Reads a path; the second argument names the request in errors, the third is its Accept."""
 Kinds = dict[str, ApiResource]
 """The kinds of one group version by name."""
+_ROOTS = ("/api", "/apis")
+"""Above the core group, and above all others."""
 
 
 class Discovery:
@@ -40,7 +42,9 @@ class Discovery:
             self._roots, self._versions, self._kinds = frozenset(), {}, {}
 
     def learn(self, other: Discovery) -> None:
-        """Know what another cache of the same server knows now."""
+        """Know what another cache of the same server knows, once it has read both roots."""
+        for root in _ROOTS:
+            other._read_root(root)
         with other._lock:
             roots, versions, kinds = other._roots, dict(other._versions), dict(other._kinds)
         with self._lock:
@@ -53,7 +57,7 @@ class Discovery:
         version or kind are not served, and what the reader raises when discovery can't be
         read (that is no proof of absence).
         """
-        self._read_root("/apis" if group else "/api")
+        self._read_root(_ROOTS[bool(group)])
         for candidate in (version,) if version else self._versions_of(group, kind):
             with self._lock:
                 known = self._kinds.get((group, candidate))

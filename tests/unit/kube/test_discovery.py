@@ -128,14 +128,16 @@ def test_kinds_are_read_again_after_forgetting(client, server):
     assert ["/apis", "/apis"] == [entry.path for entry in server.audit]
 
 
-def test_what_one_client_has_discovered_another_can_learn(client, server):
-    client.resource("apps", "Deployment")
+def test_what_one_client_discovers_another_learns(client, server):
+    """The lease has a connection of its own; kinds are read once for both."""
+    client.resource("", "Namespace")
     other = Client(server)
     other.learn(client)
-    asked = len(server.audit)
+    for one in (client, other):
+        assert "deployments" == one.resource("apps", "Deployment").plural
+        assert "pods" == one.resource("", "Pod").plural
 
-    assert "deployments" == other.resource("apps", "Deployment").plural
-    assert asked == len(server.audit)
+    assert ["/api", "/apis"] == [entry.path for entry in server.audit]
 
 
 def test_a_resource_has_its_plural_scope_and_subresources(client):
