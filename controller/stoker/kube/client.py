@@ -64,7 +64,7 @@ class Client:
         self._discovery.forget()
 
     def learn(self, other: Client) -> None:
-        """Know the kinds that another client of the same server has discovered."""
+        """Know the kinds that another client of the same server discovers, for both."""
         self._discovery.learn(other._discovery)
 
     def close(self) -> None:
@@ -313,8 +313,8 @@ class Client:
             user_agent=self._user_agent,
         )
 
-    def _get_document(self, path: str, what: str) -> dict[str, Any]:
-        return self._answer(self._request("GET", path), what)
+    def _get_document(self, path: str, what: str, accept: str = ACCEPT_JSON) -> dict[str, Any]:
+        return self._answer(self._request("GET", path, accept=accept), what)
 
     def _answer(self, request: Request, what: str) -> dict[str, Any]:
         return parsed_answer(self._transport.send(request), what)

@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 KIND = "UnitStatus"
+_SYNCS, _HEALTHS = frozenset(Sync), frozenset(Health)
 
 
 def unit_document(unit: UnitReport) -> Document:
@@ -120,7 +121,7 @@ def unit_from_document(data: Mapping[str, Any]) -> UnitReport | None:
     ref = unit_ref_from_text(text(data, "unit"))
     sync = text(mapping(data, "sync"), "status")
     health = text(mapping(data, "health"), "status")
-    if ref is None or sync not in set(Sync) or health not in set(Health):
+    if ref is None or sync not in _SYNCS or health not in _HEALTHS:
         return None
     source, objects = mapping(data, "source"), mapping(data, "objects")
     return UnitReport(
