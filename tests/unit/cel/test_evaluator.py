@@ -189,6 +189,18 @@ def test_a_text_of_a_function_may_be_as_long_as_the_bound():
     assert ask("spec.text.replace('a', 'bb').size() > 0", manifest).truth is Truth.ERROR
 
 
+def test_an_expression_about_all_objects_has_their_list_and_nothing_else():
+    cel = Cel()
+    several = cel.about_all([OBJECT, {**OBJECT, "kind": "Gadget"}])
+    expression = "objects.map(o, o.kind).join(' ') == 'Widget Gadget'"
+
+    assert cel.faults(expression, about_all=True) == ()
+    assert several.ask(expression).truth is Truth.TRUE
+    assert cel.about_all([]).ask("objects.size() == 0").truth is Truth.TRUE
+    assert cel.faults("has(status.x)", about_all=True)
+    assert cel.faults("objects.size() == 0"), "a health file is about one object"
+
+
 def test_threads_get_their_own_answers():
     """Watch threads and the reconciler ask at the same time."""
     wrong: list[int] = []
@@ -210,7 +222,7 @@ def test_threads_get_their_own_answers():
 
 @pytest.fixture
 def without_package(monkeypatch):
-    monkeypatch.setattr(module, "_runtime", lambda: None)
+    monkeypatch.setattr(module, "_runtime", lambda names: None)
     monkeypatch.setattr(module, "_is_installed", lambda: False)
 
 

@@ -165,7 +165,10 @@ class Missing:
     def text(self, expression: str) -> str:
         return ""
 
-    def faults(self, expression: str, *, text: bool = False):
+    def about_all(self, manifests):
+        return self.about({"objects": manifests})
+
+    def faults(self, expression: str, *, text: bool = False, about_all: bool = False):
         return ()
 
 
