@@ -296,6 +296,7 @@ def reported(parts: Parts, state: State, found: Pass) -> Pass:
             outcome=found.outcome,
             live=found.live,
             health=health_rules(found.desired),
+            secrets=parts.diff_memo.known,
             previous=state.previous,
             findings=found.findings,
             warnings=parts.warnings(),

@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
-from stoker.cel.library import declarations
+from stoker.cel.library import LEFT_OUT, declarations
 from stoker.cel.sums import joining_sums
 from stoker.model.expression import Answer, Fault, Truth
 
@@ -41,6 +41,7 @@ MAX_CHARACTERS = 4096
 _REMEMBERED = 2048
 _PLACE = re.compile(r"ERROR: <input>:(\d+):(\d+): ([^\n]*)")
 _NOISE = re.compile(r" expecting \{.*|,? ?\(in container ''\)| \[[A-Z_]+\]$")
+_UNDECLARED = re.compile(r"undeclared reference to '([^'.]+)")
 _STATUS_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _MAX_MESSAGE = 300
 
@@ -194,10 +195,18 @@ def _compiled(expression: str, names: tuple[str, ...]) -> _Compiled:
 def _faults(text: str) -> tuple[Fault, ...]:
     """What the compiler says, by place."""
     found = [
-        Fault(_cut(_NOISE.sub("", message)), int(line), int(column))
+        Fault(_cut(_explained(_NOISE.sub("", message))), int(line), int(column))
         for line, column, message in _PLACE.findall(text)
     ]
     return tuple(found) or (Fault(_plain(text)),)
+
+
+def _explained(message: str) -> str:
+    """A name that Kubernetes has is no slip of the pen: say that it is left out."""
+    named = _UNDECLARED.search(message)
+    if named is None or named[1] not in LEFT_OUT:
+        return message
+    return f"{message}; Kubernetes has it, here it is left out"
 
 
 def _plain(text: str) -> str:

@@ -54,6 +54,8 @@ def ask(expression: str, manifest: dict[str, Any] | None = None):
         "status.share + 0.5 == 1.0 && duration('1s') + duration('1s') == duration('2s')",
         "sets.intersects([1, 2], status.counts) && sets.equivalent([1, 2, 2], status.counts)",
         "!sets.contains([true], [1])",
+        "status.counts.indexOf(1) == 1 && [1, 2, 1].lastIndexOf(1) == 2 && [1].indexOf(true) == -1",
+        "['a', 'b'].indexOf('b') == 1 && [0.5].indexOf(0.5) == 0 && [true].indexOf(false) == -1",
     ],
 )
 def test_what_kubernetes_expressions_use_is_there(expression):
@@ -107,6 +109,29 @@ def test_a_fault_has_line_and_column(expression, place):
     assert (fault.line, fault.column) == place
     assert "\n" not in fault.message
     assert "INVALID_ARGUMENT" not in fault.message
+
+
+@pytest.mark.parametrize(
+    ("expression", "name"),
+    [
+        ("'abc'.find('b') == 'b'", "find"),
+        ("'a1b2'.findAll('[0-9]').size() == 2", "findAll"),
+        ("format.dns1123Label().validate('x').hasValue()", "format"),
+        ("[2, 1].sort() == [1, 2]", "sort"),
+    ],
+)
+def test_what_kubernetes_has_and_this_has_not_is_told_as_left_out(expression, name):
+    fault = Cel().faults(expression)[0]
+
+    assert fault.message.startswith(f"undeclared reference to '{name}'")
+    assert fault.message.endswith("Kubernetes has it, here it is left out")
+
+
+def test_an_unknown_function_is_named_where_it_stands():
+    (fault,) = Cel().faults("status.x == 1 &&\n  nosuch(status.y) == 2")
+
+    assert "'nosuch'" in fault.message
+    assert (fault.line, fault.column) == (2, 9)
 
 
 def test_every_fault_is_told():

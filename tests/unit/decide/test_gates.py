@@ -26,9 +26,7 @@ def stands(name: str, digest: str = "", *, synced: bool = True, healthy: bool = 
     return Standing(made.ref, made.digest[:12], synced, healthy, why="a reason")
 
 
-def held(
-    desired, *, standings=(), admitted=None, suspensions=(), waits=True, judge=not_judged
-):
+def held(desired, *, standings=(), admitted=None, suspensions=(), waits=True, judge=not_judged):
     """What holds each unit that is held, by name, and what `gates` gave."""
     snapshot = replace(a_snapshot(), suspensions=tuple(suspensions))
     known = {standing.ref: standing for standing in standings}

@@ -106,7 +106,12 @@ def test_with_an_unreadable_file_a_name_may_stand_there():
 
 def after_base(ready: str) -> str:
     """A service that waits for base by an expression, which is written as given."""
-    lines = ["  dependsOn:", "    - kind: ModelService", "      name: base", f"      ready: {ready}"]
+    lines = [
+        "  dependsOn:",
+        "    - kind: ModelService",
+        "      name: base",
+        f"      ready: {ready}",
+    ]
     return "\n".join([service("web").rstrip(), *lines]) + "\n"
 
 
@@ -163,12 +168,15 @@ def test_a_wrong_expression_breaks_its_unit_with_file_line_and_column(ready, par
 
 def test_a_wrong_expression_of_a_patch_is_told_where_the_patch_stands():
     entry = "{kind: ModelService, name: base, ready: nothing}"
-    fleet = FLEET.rstrip() + f"""
+    fleet = (
+        FLEET.rstrip()
+        + f"""
   unitPatches:
     - target: {{kind: ModelService, name: web}}
       patch:
         spec: {{dependsOn: [{entry}]}}
 """
+    )
 
     desired = desired_of(
         {
