@@ -118,8 +118,8 @@ def test_an_expression_that_fails_is_never_ready_and_says_why(new_world, ready, 
     rest(world)
 
     told = message(unit_status(world, LATE), "Ready")
-    assert told.startswith(f"waits for {SIDE}: whether it is ready is not known: {ready}: ")
-    assert why in told
+    assert told.startswith(f"waits for {SIDE}: whether it is ready is not known: {why}")
+    assert told.endswith(f"(asked: {ready})")
     assert "ConfigMap/m" not in standing(world)
 
 

@@ -64,5 +64,5 @@ def readiness(
         case Truth.FALSE:
             return Readiness(Ready.NOT_READY, f"it is not ready: {expression} is false")
         case Truth.ERROR:
-            told = f"whether it is ready is not known: {expression}: {answer.message}"
+            told = f"whether it is ready is not known: {answer.message} (asked: {expression})"
             return Readiness(Ready.UNKNOWN, told)

@@ -48,21 +48,21 @@ def asked(expression: str, *there: dict[str, Any], members: tuple[ObjectRef, ...
             db(other=1),
             UP,
             Ready.UNKNOWN,
-            f'whether it is ready is not known: {UP}: Key not found in map : "n"',
+            'whether it is ready is not known: Key not found in map : "n" (asked: objects.all(',
             id="a field that is not there",
         ),
         pytest.param(
             db(n=1),
             "objects.size()",
             Ready.UNKNOWN,
-            "whether it is ready is not known: objects.size(): comes to INT",
+            "whether it is ready is not known: comes to INT; true or false is wanted (asked: ",
             id="no yes or no",
         ),
         pytest.param(
             db(n=1),
             "objects[0].metadata.name",
             Ready.UNKNOWN,
-            "whether it is ready is not known: objects[0].metadata.name: comes to STRING",
+            "whether it is ready is not known: comes to STRING; true or false is wanted (asked: ",
             id="a text",
         ),
     ],
@@ -107,4 +107,7 @@ def test_without_the_package_an_expression_is_unknown():
     found = readiness((DB,), FakeLive().put(db()), "true", Missing())
 
     assert found.state is Ready.UNKNOWN
-    assert found.message.endswith("true: the package cel-expr-python is not installed")
+    assert found.message == (
+        "whether it is ready is not known: the package cel-expr-python is not installed "
+        "(asked: true)"
+    )
