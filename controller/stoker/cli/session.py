@@ -16,6 +16,7 @@ from stoker._version import __version__
 from stoker.apply import HistoryStore, InventoryStore
 from stoker.cli.connect import connect, context_name, expected_caller
 from stoker.clock import SystemClock
+from stoker.diff import DiffMemo
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled
 from stoker.git import FolderRepo, open_local
 from stoker.kube.client import Client
@@ -206,6 +207,8 @@ class Session:
         cluster = self.connected()
         server = cluster.server()
         fleet_id = self.fleet_id(desired)
+        memo = DiffMemo()
+        cluster.hide_in_errors(lambda text: memo.known.hide_text(text))
         return Parts(
             cluster=cluster,
             repo=self.repo,
@@ -229,6 +232,7 @@ class Session:
                 fleet_name=desired.fleet.name,
             ),
             source_memo=self.memo,
+            diff_memo=memo,
         )
 
 

@@ -20,7 +20,7 @@ import yaml
 
 from stoker.errors import Stalled
 
-__all__ = ["Access", "access_from_kubeconfig", "access_in_cluster"]
+__all__ = ["Access", "access_from_kubeconfig", "access_in_cluster", "read_file"]
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet mounts a pod's token and CA (Kubernetes documentation)."""
@@ -35,7 +35,8 @@ class Access:
     """Where the API server is and what to show it. Secrets never appear in its repr.
 
     `token_file` is read when the token is first needed and again after a 401. `ca_pem`
-    empty means the system's trust store. `client_certificate` and `client_key` are PEM.
+    empty means the system's trust store. `client_certificate` and `client_key` are PEM; where
+    they and the authority come from files, these are named, and read again (`kube.connections`).
     `login` is True when a program must be asked for credentials (see `kube.login`).
     """
 
@@ -45,6 +46,9 @@ class Access:
     tls_server_name: str = ""
     client_certificate: bytes = field(default=b"", repr=False)
     client_key: bytes = field(default=b"", repr=False)
+    ca_file: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
     token: str = field(default="", repr=False)
     token_file: str = ""
     proxy_url: str = field(default="", repr=False)
@@ -82,11 +86,14 @@ def access_from_kubeconfig(
     return Access(
         server=server,
         ca_pem=_bytes(cluster, "certificate-authority"),
+        ca_file=_file(cluster, "certificate-authority"),
         insecure=cluster.body.get("insecure-skip-tls-verify") is True,
         tls_server_name=_text(cluster.body, "tls-server-name"),
         proxy_url=_text(cluster.body, "proxy-url"),
         client_certificate=b"" if login else _bytes(user, "client-certificate"),
         client_key=b"" if login else _bytes(user, "client-key"),
+        certificate_file="" if login else _file(user, "client-certificate"),
+        key_file="" if login else _file(user, "client-key"),
         token="" if login else _token(user),
         token_file="" if login else _token_file(user),
         namespace=_text(chosen.body, "namespace") or "default",
@@ -114,9 +121,10 @@ def access_in_cluster(
     place = f"[{host}]" if ":" in host else host
     return Access(
         server=f"https://{place}:{port}",
-        ca_pem=_read(authority),
+        ca_pem=read_file(authority),
+        ca_file=str(authority),
         token_file=str(token),
-        namespace=_read(namespace).decode().strip() if namespace.is_file() else "default",
+        namespace=read_file(namespace).decode().strip() if namespace.is_file() else "default",
     )
 
 
@@ -176,7 +184,7 @@ def _candidates(path: str | Path | None, environment: Mapping[str, str]) -> tupl
 
 def _document(file: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(_read(file))
+        document = yaml.safe_load(read_file(file))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         # The parser's message quotes the text around the fault, which may be a token.
         mark = getattr(error, "problem_mark", None)
@@ -244,8 +252,14 @@ def _bytes(entry: _Entry, key: str) -> bytes:
             return base64.b64decode(inline, validate=True)
         except (binascii.Error, ValueError):
             raise _invalid(f"{key}-data is not base64", ()) from None
-    name = _text(entry.body, key)
-    return _read(entry.folder / name) if name else b""
+    name = _file(entry, key)
+    return read_file(Path(name)) if name else b""
+
+
+def _file(entry: _Entry, key: str) -> str:
+    """The path of a file that is named in place of inline data; empty without one."""
+    name = "" if _text(entry.body, f"{key}-data") else _text(entry.body, key)
+    return str(entry.folder / name) if name else ""
 
 
 def _text(body: dict[str, Any], key: str) -> str:
@@ -257,7 +271,8 @@ def _text(body: dict[str, Any], key: str) -> str:
     return value
 
 
-def _read(file: Path) -> bytes:
+def read_file(file: Path) -> bytes:
+    """A whole file of credentials; raises Stalled (kubeconfig-not-found, kubeconfig-invalid)."""
     try:
         with file.open("rb") as stream:
             content = stream.read(MAX_FILE_BYTES + 1)

@@ -30,6 +30,7 @@ from stoker.report.history import HistoryEntry, next_history
 from stoker.report.inputs import Report, ReportInputs
 from stoker.report.mirrors import fleet_mirror, service_mirrors
 from stoker.report.previous import PreviousStatus
+from stoker.report.secrets import without_secrets
 from stoker.report.tallies import cold_starts, drift_hours
 from stoker.report.unit_report import UnitReport
 from stoker.report.unit_state import unit_report
@@ -126,6 +127,8 @@ def _unit_reports(
         checkpoint()
         made = unit_report(facts, inputs)
         old = inputs.previous.units.get(facts.ref)
+        if made != old and inputs.secrets:
+            made = without_secrets(made, inputs.secrets)
         found[facts.ref] = old if old is not None and old == made else made
     known = inputs.desired is not None and inputs.desired.unit_set_known
     for ref, old in inputs.previous.units.items():

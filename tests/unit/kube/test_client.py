@@ -291,6 +291,33 @@ def test_the_server_says_how_long_to_wait():
     assert refused.value.after_ms == 7000
 
 
+def test_errors_are_told_without_what_is_to_be_hidden():
+    """Message, causes and status alike, before the message is cut: half a secret hides from all."""
+    secret = "canary-5f1d"
+    cause = {"reason": "FieldValueInvalid", "field": "spec.x", "message": f'got "{secret}"'}
+    body = {"reason": "Invalid", "message": "y" * 4090 + secret, "details": {"causes": [cause]}}
+    _, client = scripted(answer(422, body))
+    client.hide_in_errors(lambda text: text.replace(secret, "***"))
+
+    with pytest.raises(Invalid) as refused:
+        client.get(CM)
+
+    status = refused.value.status
+    assert status.message == "y" * 4090 + "***"
+    assert [c.message for c in status.causes] == ['got "***"']
+    assert secret[:6] not in str(refused.value)
+
+
+def test_a_watch_is_refused_without_what_is_to_be_hidden():
+    line = json.dumps({"type": "ERROR", "object": {"code": 500, "message": "a canary"}}).encode()
+    _, client = scripted(Response(200, line), answer(500, {"message": "a canary"}))
+    client.hide_in_errors(lambda text: text.replace("canary", "***"))
+
+    for _ in range(2):
+        with pytest.raises(ServerFailure, match=r"a \*\*\*$"):
+            list(client.watch("", "ConfigMap", resource_version="1"))
+
+
 # ------------------------------------------------------------------------- list, watch
 
 

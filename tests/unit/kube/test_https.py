@@ -49,6 +49,8 @@ class Server:
         self.script = list(script)
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
         self.connections: set[object] = set()
+        self.peers: list[tuple[object, bytes]] = []
+        """Each connection and the client certificate that it showed."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -59,6 +61,9 @@ class Server:
                 pass
 
             def answer(self):
+                if self.client_address not in outer.connections:
+                    shown = getattr(self.connection, "getpeercert", lambda binary_form: b"")
+                    outer.peers.append((self.client_address, shown(True)))
                 outer.connections.add(self.client_address)
                 length = int(self.headers.get("Content-Length") or 0)
                 body = self.rfile.read(length)

@@ -77,6 +77,10 @@ def test_inline_data_wins_over_files_and_relative_files_stand_beside_the_config(
     assert access.ca_pem == b"from file"
     assert access.client_certificate == b"inline certificate"
     assert access.client_key == b"key from file"
+    folder = file.parent
+    assert access.ca_file == str(folder / "ca.crt")
+    assert access.key_file == str(folder / "client.key")
+    assert not access.certificate_file, "what stands inline has no file to read again"
 
 
 def test_a_token_file_wins_over_an_inline_token(write, tmp_path):
@@ -203,6 +207,7 @@ def test_a_pod_uses_its_mounted_account(tmp_path):
     assert access.server == "https://[fd00::1]:443"
     assert access.token_file == str(folder / "token")
     assert access.ca_pem == b"ca.crt content\n"
+    assert access.ca_file == str(folder / "ca.crt")
     assert access.namespace == "namespace content"
 
 
