@@ -87,7 +87,9 @@ class Audit:
         self._second = (start, length)
         self._rest -= length
         if changed:
-            self._rules = frozenset(changed) | (self._rules if self._rest or length else frozenset())
+            self._rules = frozenset(changed) | (
+                self._rules if self._rest or length else frozenset()
+            )
             self._rest = DAY_MS
 
     def takes(self, ref: ObjectRef) -> bool:
