@@ -8,10 +8,11 @@ that differs from the verdict is a bug of ours or of a webhook, is counted, and 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Set
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from stoker.diff.webhooks import Webhooks, WebhookRule
+from stoker.diff.webhooks import WebhookRule, Webhooks
 from stoker.log import get_log
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef
@@ -61,7 +62,7 @@ class Audit:
         self.begin(now_ms, version, self.webhooks.changed(cluster, now_ms))
 
     def begin(
-        self, now_ms: int, server_version: str, changed: Set[WebhookRule] = frozenset()
+        self, now_ms: int, server_version: str, changed: AbstractSet[WebhookRule] = frozenset()
     ) -> None:
         """Start a pass: the objects whose instant came since the last one are due.
 
@@ -80,7 +81,7 @@ class Audit:
         self._at = (at + moved) % DAY_MS
         self._now_ms, self._version, self._left = now_ms, server_version, AT_ONCE
 
-    def _hurry_after(self, changed: Set[WebhookRule], at: int, moved: int) -> None:
+    def _hurry_after(self, changed: AbstractSet[WebhookRule], at: int, moved: int) -> None:
         """Move the second hand; one more change lets it go round once more, for all of them."""
         start = (self._second[0] + self._second[1]) % DAY_MS if self._rest else at
         length = min(moved * AFTER_UPGRADE, self._rest)
