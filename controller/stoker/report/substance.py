@@ -52,6 +52,7 @@ def _service(service: ServiceReport) -> list[Any]:
     return [
         [counts.desired, counts.ready, counts.warming, counts.floor, counts.stuck],
         service.count_source,
+        bool(service.count_refused),
         service.model_revision,
         service.rev,
         [[p.name, p.node, p.replicas, p.ready, p.warming] for p in service.placements],

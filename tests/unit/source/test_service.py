@@ -272,4 +272,4 @@ def test_defaults_that_expose_are_taken_away_for_an_adopted_service():
     adopting = "placement: {mode: Scheduler}\nadopt: {name: vllm}\nexpose: null\n"
     exposed = "{namespace: llm, modelService: {expose: {service: {port: 80}}}}"
 
-    assert service_of(adopting, FLEET.replace("{namespace: llm}", exposed)).spec
+    assert "qwen" == service_of(adopting, FLEET.replace("{namespace: llm}", exposed)).ref.name
