@@ -318,7 +318,7 @@ def test_a_warning_about_mirrors_leaves_the_status_once_they_can_be_written(worl
     faults.refuse = forbidding("/modelservices/tiny/status", methods=("PATCH", "PUT"))
     world.commit("Scale", LESS)
     world.advance(12)
-    assert ["forbidden"] == [code for code, _, _ in errors(fleet_status(world))]
+    assert ["mirrors-forbidden"] == [code for code, _, _ in errors(fleet_status(world))]
 
     faults.refuse = lambda request: None
     world.advance(5)
