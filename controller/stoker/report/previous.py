@@ -94,9 +94,7 @@ def previous_from_files(files: Mapping[str, bytes]) -> PreviousStatus:
 def errors_of(status: dict[str, Any]) -> tuple[tuple[str, str, int], ...]:
     """What tells one listed error from another, of a status document."""
     found = items(status, "errors")
-    return tuple(
-        sorted({(text(e, "code"), text(e, "path"), integer(e, "line", 0)) for e in found})
-    )
+    return tuple(sorted({(text(e, "code"), text(e, "path"), integer(e, "line", 0)) for e in found}))
 
 
 def _load(content: bytes) -> dict[str, Any]:

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import yaml
@@ -195,7 +196,7 @@ def test_only_revisions_conditions_placements_and_counts_are_of_substance(change
 
 def test_a_warning_that_comes_or_goes_is_of_substance():
     """Else it would stay in status.yaml, resolved, until something else happens."""
-    warned = {"warnings": (finding("forbidden"),)}
+    warned: Any = {"warnings": (finding("forbidden"),)}
     first = report(inputs())
 
     with_it = report(next_pass(inputs(), first.memory, **warned))

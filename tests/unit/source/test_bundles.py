@@ -103,7 +103,7 @@ def test_templates_are_all_files_of_their_folders():
 
 
 def test_a_changed_template_is_a_new_revision_of_what_may_use_it():
-    """dependsOn asks whether a unit has applied this revision; the templates are part of it."""
+    """What depends on it asks whether a unit has applied this revision; the templates are part of it."""
 
     def digests(template: str, fleet: str = fleet_with("templates: [own]")) -> dict[str, str]:
         files = {
