@@ -249,7 +249,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         plan=plan,
         snapshot=seen.snapshot,
         verify=parts.verify,
-        audit=_audit(parts, desired, found.now_ms),
+        audit=_audit(parts, desired, found.now_ms, reach),
         now_ms=found.now_ms,
     )
     read_jobs = parts.history.read_jobs
@@ -313,12 +313,13 @@ def reported(parts: Parts, state: State, found: Pass) -> Pass:
     return replace(found, report=answer, wake_at_ms=wake_ms)
 
 
-def _audit(parts: Parts, desired: Desired, now_ms: int) -> Audit | None:
-    """The audit, set to this pass; a fleet that only observes has none."""
-    if parts.audit is not None and desired.fleet.mode is FleetMode.CORRECT:
-        parts.audit.begin(now_ms, parts.cluster.server().version)
-        return parts.audit
-    return None
+def _audit(parts: Parts, desired: Desired, now_ms: int, reach: Reach) -> Audit | None:
+    """The audit, set to this pass; what writes nothing (a mode, a warm-up) has none."""
+    audit = parts.audit if reach >= Reach.APPLY else None
+    if audit is None or desired.fleet.mode is not FleetMode.CORRECT:
+        return None
+    audit.start(parts.cluster, now_ms)
+    return audit
 
 
 def health_rules(desired: Desired | None) -> HealthRules:

@@ -311,3 +311,17 @@ def test_a_name_that_its_owner_gives_up_is_taken_without_a_word(world):
 
     assert is_clean(world)
     assert {"ours": "yes"} == data(world, "taken")
+
+
+def test_a_warning_about_mirrors_leaves_the_status_once_they_can_be_written(world, faults):
+    """What is resolved is told like what happened: not with the next commit of something else."""
+    faults.refuse = forbidding("/modelservices/tiny/status", methods=("PATCH", "PUT"))
+    world.commit("Scale", LESS)
+    world.advance(12)
+    assert ["mirrors-forbidden"] == [code for code, _, _ in errors(fleet_status(world))]
+
+    faults.refuse = lambda request: None
+    world.advance(5)
+
+    assert [] == errors(fleet_status(world))
+    assert is_clean(world)

@@ -25,7 +25,7 @@ from stoker.report.substance import substance_digest
 from stoker.report.unit_report import UnitReport
 from stoker.report.units import conditions_from_data, unit_from_document
 
-__all__ = ["STATUS_PATH", "PreviousStatus", "previous_from_files"]
+__all__ = ["STATUS_PATH", "PreviousStatus", "errors_of", "previous_from_files"]
 
 STATUS_PATH = "status.yaml"
 MAX_FILE_BYTES = 1_048_576
@@ -48,6 +48,8 @@ class PreviousStatus:
     units: Mapping[UnitRef, UnitReport] = field(default_factory=dict, hash=False)
     documents: Mapping[UnitRef, Document] = field(default_factory=dict, hash=False)
     mirrors: Mapping[UnitRef, Mirror] = field(default_factory=dict, hash=False)
+    errors: tuple[tuple[str, str, int], ...] = ()
+    """Code, path and line of every error that status.yaml lists, sorted, each once."""
     drift_hours: tuple[tuple[int, int], ...] = ()
     observed_at_ms: int | None = None
     memo: HealthMemo = field(default_factory=HealthMemo, hash=False, compare=False, repr=False)
@@ -56,7 +58,11 @@ class PreviousStatus:
     def substance(self) -> str:
         """The digest of everything that makes a commit worthwhile."""
         return substance_digest(
-            self.conditions, self.last_attempted, self.last_applied, self.units.values()
+            self.conditions,
+            self.last_attempted,
+            self.last_applied,
+            self.errors,
+            self.units.values(),
         )
 
 
@@ -81,9 +87,16 @@ def previous_from_files(files: Mapping[str, bytes]) -> PreviousStatus:
         history=history_from_data(items(status, "history")),
         units=units,
         documents=documents,
+        errors=errors_of(status),
         drift_hours=_drift(status),
         observed_at_ms=_time(text(mapping(status, "controller"), "observedAt")),
     )
+
+
+def errors_of(status: dict[str, Any]) -> tuple[tuple[str, str, int], ...]:
+    """What tells one listed error from another, of a status document."""
+    found = items(status, "errors")
+    return tuple(sorted({(text(e, "code"), text(e, "path"), integer(e, "line", 0)) for e in found}))
 
 
 def _load(content: bytes, plain: PlainReader) -> dict[str, Any]:

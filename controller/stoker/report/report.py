@@ -29,7 +29,7 @@ from stoker.report.gather import facts_of, in_scope
 from stoker.report.history import HistoryEntry, next_history
 from stoker.report.inputs import Report, ReportInputs
 from stoker.report.mirrors import fleet_mirror, service_mirrors
-from stoker.report.previous import PreviousStatus
+from stoker.report.previous import PreviousStatus, errors_of
 from stoker.report.secrets import without_secrets
 from stoker.report.tallies import cold_starts, drift_hours
 from stoker.report.unit_report import UnitReport
@@ -65,6 +65,7 @@ def report(inputs: ReportInputs, *, checkpoint: Callable[[], None] = lambda: Non
     )
     if inputs.scope is None:
         before.memo.end_round()
+    status = status_document(inputs, fleet, ordered)
     memory = PreviousStatus(
         conditions=conditions,
         written=written,
@@ -74,13 +75,14 @@ def report(inputs: ReportInputs, *, checkpoint: Callable[[], None] = lambda: Non
         units=units,
         documents=documents,
         mirrors=mirrors,
+        errors=errors_of(status.data),
         drift_hours=fleet.drift_hours,
         observed_at_ms=inputs.now_ms,
         memo=before.memo,
     )
     return Report(
         conditions=(*conditions, *written),
-        documents=(status_document(inputs, fleet, ordered), *documents.values()),
+        documents=(status, *documents.values()),
         complete=desired is not None and desired.unit_set_known,
         substance=memory.substance,
         urgent=_is_urgent(before, conditions, units),

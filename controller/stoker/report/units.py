@@ -157,6 +157,7 @@ def _service_to_data(service: ServiceReport) -> dict[str, Any]:
         "count": _without_empty(
             {"source": service.count_source},
             detail=service.count_detail,
+            refused=service.count_refused,
             line=service.count_line or None,
         ),
         "model": {
@@ -220,6 +221,7 @@ def _service_from_data(data: dict[str, Any]) -> ServiceReport:
         ),
         count_source=text(count, "source", "Git"),
         count_detail=text(count, "detail"),
+        count_refused=text(count, "refused"),
         count_line=integer(count, "line", 0),
         model_uri=text(model, "uri"),
         model_revision=text(model, "revision"),

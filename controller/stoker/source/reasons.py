@@ -45,6 +45,7 @@ _FIELDS = {
 }
 
 _UNITS = {
+    "adopt-keeps-service": "An adopted workload keeps the Service it has; none is rendered for it.",
     "adopt-needs-scheduler": "spec.adopt keeps one Deployment, so placement.mode must be Scheduler.",
     "bundle-render": "A Bundle renders exactly one of manifests and jinja.",
     "duplicate-pool": "Two pools have one name, or a service names a pool twice.",

@@ -78,7 +78,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
 """By kind; `[]` stands for every item of a list."""
 
 REFUSED_VALUES: dict[str, dict[str, tuple[str, ...]]] = {
-    "Fleet": {"spec.deletionPolicy": ("Delete",)},
     "ModelService": {
         "spec.cache.type": ("Image", "Stream"),
         "spec.placement.whenFull": ("Unpinned",),

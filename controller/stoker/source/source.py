@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stoker.cel import Cel
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled
@@ -131,13 +132,30 @@ def _desired(
     return Desired(
         revision=revision,
         fleet=read.fleet,
-        units=tuple(sorted(units, key=lambda unit: unit.ref)),
+        units=_with_templates(sorted(units, key=lambda unit: unit.ref), templates),
         findings=tuple(sorted(set(findings))),
         broken=tuple(sorted(broken)),
         unit_set_known=known,
         templates=templates,
         health=health,
         allow_delete=allowed_deletes(repo.message(revision.commit)),
+    )
+
+
+def _with_templates(units: list[Unit], templates: tuple[Blob, ...]) -> tuple[Unit, ...]:
+    """Units whose digest covers the fleet's own templates too, where they may use them.
+
+    What a commit changes in a template is a new revision of these units, for whoever waits
+    for it or after it. Without templates of the fleet's own digests stay as they are.
+    """
+    if not templates:
+        return tuple(units)
+    text = "\n".join(f"{blob.path} {blob.oid}" for blob in templates)
+    return tuple(
+        replace(unit, digest=hashlib.sha256(f"{unit.digest}\n{text}".encode()).hexdigest())
+        if isinstance(unit.spec, ModelService) or unit.spec.jinja
+        else unit
+        for unit in units
     )
 
 
