@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from stoker.credential_file import read_credential
 from stoker.errors import Stalled
 
 __all__ = ["Access", "access_from_kubeconfig", "access_in_cluster"]
@@ -114,7 +115,7 @@ def access_in_cluster(
     place = f"[{host}]" if ":" in host else host
     return Access(
         server=f"https://{place}:{port}",
-        ca_pem=_read(authority),
+        ca_pem=read_credential(authority, code="kubeconfig-not-found"),
         token_file=str(token),
         namespace=_read(namespace).decode().strip() if namespace.is_file() else "default",
     )
@@ -245,7 +246,7 @@ def _bytes(entry: _Entry, key: str) -> bytes:
         except (binascii.Error, ValueError):
             raise _invalid(f"{key}-data is not base64", ()) from None
     name = _text(entry.body, key)
-    return _read(entry.folder / name) if name else b""
+    return read_credential(entry.folder / name, code="kubeconfig-not-found") if name else b""
 
 
 def _text(body: dict[str, Any], key: str) -> str:

@@ -82,35 +82,54 @@ def _first_wild(pattern: str) -> int:
 
 @lru_cache(maxsize=4096)
 def _expression(pattern: str) -> re.Pattern[str]:
-    """The pattern as a regular expression over a whole path."""
-    segments = pattern.split("/")
-    text = ""
-    for index, segment in enumerate(segments):
-        last = index == len(segments) - 1
-        if segment == "**":
-            text += r"(?:(?!\.)[^/]+/)*" + (r"(?!\.)[^/]+" if last else "")
-        else:
-            text += _segment(segment) + ("" if last else "/")
+    """The pattern as a regular expression over a whole path.
+
+    What stands between two wildcards is taken at its first place for good (atomic groups): if
+    the rest fits anywhere, it fits after that. So no pattern, however hostile, takes longer than
+    its length times the path's.
+    """
+    runs: list[list[str]] = [[]]
+    for segment in pattern.split("/"):
+        if segment != "**":
+            runs[-1].append(_segment(segment))
+        elif len(runs) == 1 or runs[-1]:
+            runs.append([])
+    first, rest = runs[0], runs[1:]
+    text = "/".join(first)
+    if first and rest:
+        text += "/"
+    for run in rest[:-1]:
+        text += f"(?>{_FOLDERS}?{'/'.join(run)}/)"
+    if rest:
+        text += _FOLDERS + ("/".join(rest[-1]) if rest[-1] else r"(?!\.)[^/]+")
     return re.compile(text)
 
 
+_FOLDERS = r"(?:(?!\.)[^/]+/)*"
+
+
 def _segment(segment: str) -> str:
-    text = r"(?!\.)" if segment[:1] in {"*", "?", "["} else ""
+    """One folder or file name; see `_expression` for the atomic groups."""
+    parts = [""]
     position = 0
     while position < len(segment):
         letter = segment[position]
         end = segment.find("]", position + 2) if letter == "[" else -1
         if letter == "*":
-            text += "[^/]*"
+            parts.append("")
         elif letter == "?":
-            text += "[^/]"
+            parts[-1] += "[^/]"
         elif end > 0:
             inner = segment[position + 1 : end]
             negated = inner[0] in "!^"
             body = re.sub(r"([\\\[\]^&~|])", r"\\\1", inner[1:] if negated else inner)
-            text += f"[{'^/' if negated else ''}{body}]"
+            parts[-1] += f"[{'^/' if negated else ''}{body}]"
             position = end
         else:
-            text += re.escape(letter)
+            parts[-1] += re.escape(letter)
         position += 1
-    return text
+    no_dot = r"(?!\.)" if segment[:1] in {"*", "?", "["} else ""
+    if len(parts) == 1:
+        return no_dot + parts[0]
+    middle = "".join(f"(?>[^/]*?{part})" for part in parts[1:-1] if part)
+    return f"{no_dot}{parts[0]}{middle}[^/]*{parts[-1]}"

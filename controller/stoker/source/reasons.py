@@ -86,6 +86,7 @@ _GIT = {
     "repository-not-found": "The server has no such repository, or hides it from us.",
     "repository-redirected": "The server redirects; write the final address.",
     "repository-unreachable": "The server did not answer, or not in time.",
+    "repository-too-large": "The server answers with more than any repository that can be meant.",
     "repository-unsafe": "The server sent objects that fail git's own checks.",
     "repository-url-refused": "The address has a scheme or characters that are not allowed.",
 }
