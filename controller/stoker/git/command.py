@@ -94,9 +94,12 @@ class Git:
         limits: RunLimits | None = None,
     ) -> None:
         program = shutil.which("git")
+        if program is None or not Path(program).is_absolute():
+            # Found through a relative entry of PATH: whatever lies in the working folder.
+            program = shutil.which("git", path=STANDARD_FOLDERS)
         if program is None:
             raise Stalled("the git program is not installed", code="git-missing")
-        self._program = str(Path(program).absolute())
+        self._program = program
         self._home = folder
         self.limits = limits or RunLimits()
         self._environment = self._fixed_environment(protocols, config) | dict(environment or {})

@@ -374,7 +374,7 @@ def test_what_is_not_implemented_is_not_asked_for_again(serve, connect):
 
 @pytest.mark.parametrize("code", [301, 302, 307, 308])
 def test_redirects_are_never_followed(serve, connect, code):
-    """reliability-security row 125: an aggregated server could send the token elsewhere."""
+    """b.C row 125: an aggregated server could send the token elsewhere."""
     target = serve(ok())
     server = serve((code, {"Location": f"{target.url}/steal"}, b""))
 
@@ -421,6 +421,19 @@ def test_a_slow_answer_is_cut_at_the_requests_own_timeout(serve, connect):
     with pytest.raises(Unreachable):
         connect(server.url).send(get(timeout_seconds=0.2))
     never.set()
+
+
+def test_an_answer_without_end_is_cut_off(serve):
+    """b.A row 9 (CVE-2024-29893): every body has a cap."""
+    server = serve(ok(b"x" * 3_000_000))
+    transport = HttpsTransport(Access(server=server.url), longest_answer_bytes=2_000_000)
+
+    with pytest.raises(Refused) as caught:
+        transport.send(get())
+    transport.close()
+
+    assert caught.value.code == "api-answer-too-large"
+    assert len(server.requests) == 1
 
 
 def test_a_token_file_is_read_again_after_a_401_and_once_only(serve, connect, tmp_path):
@@ -472,7 +485,7 @@ def test_a_token_file_that_is_gone_for_a_moment_leaves_the_token_in_use(serve, c
 
 
 def test_an_empty_token_file_never_makes_an_anonymous_request(serve, connect, tmp_path):
-    """reliability-security row 126, c.1 row 15: the server would answer as to anybody."""
+    """b.C row 126, c.1 row 15: the server would answer as to anybody."""
     token = tmp_path / "token"
     token.write_text("\n")
     server = serve(ok())
@@ -492,7 +505,7 @@ def test_an_inline_token_that_is_refused_stays_refused(serve, connect):
 
 
 def test_the_token_appears_in_no_log_and_no_error(serve, connect, caplog):
-    """reliability-security row 124, at the highest verbosity."""
+    """b.C row 124, at the highest verbosity."""
     caplog.set_level(logging.DEBUG)
     server = serve(failing(503), failing(401))
     transport = connect(server.url, token=CANARY)
@@ -519,7 +532,7 @@ def test_a_verified_server_answers_and_http_is_warned_about(serve, connect, cert
 
 
 def test_an_unknown_authority_is_never_spoken_to(serve, connect, certificate):
-    """reliability-security c.2 row 54: one hard failure, no second try, no token sent."""
+    """c.2 row 54, b.A row 38, b.C row 127: one hard failure, no second try, no token sent."""
     key, pem = certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem, key)
@@ -537,6 +550,7 @@ def test_an_unknown_authority_is_never_spoken_to(serve, connect, certificate):
 
 
 def test_insecure_is_obeyed_and_said_aloud(serve, connect, certificate):
+    """b.A row 38 (CVE-2022-31105): verification cannot be turned off in silence."""
     key, pem = certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem, key)
