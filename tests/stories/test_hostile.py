@@ -127,14 +127,14 @@ def test_values_in_any_order_are_the_same_values(settled, faults):
         "{% for key in values | sort %}  {{ key }}: {{ values[key] | to_json | to_json }}\n"
         "{% endfor %}"
     )
-    values = {f"key{n}": {"a": n, "b": [n, {"x": 1, "y": 2}]} for n in range(12)}
+    values = {f"key{n}": {"a": n, "b": [n, {"one": 1, "two": 2}]} for n in range(12)}
     world = settled(a_jinja(template, **values), NODE)
     made = data(world, "made")
     assert 13 == len(made), unit_status(world, SIDE)
     faults.asked.clear()
     order = random.Random(7)
 
-    for turn in range(20):
+    for turn in range(6):
         keys = list(values)
         order.shuffle(keys)
         shuffled = {k: dict(sorted(values[k].items(), reverse=turn % 2 == 0)) for k in keys}

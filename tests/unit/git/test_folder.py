@@ -60,6 +60,7 @@ def test_the_same_files_give_the_same_revision(tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_read_is_told(tmp_path):
+    """b.A row 33, b.F row 50."""
     (tmp_path / "a").write_text("1")
     repo = FolderRepo(tmp_path)
     blobs = repo.tree("")

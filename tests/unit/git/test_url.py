@@ -73,6 +73,7 @@ def test_a_user_part_becomes_a_credential_and_is_never_shown():
     ],
 )
 def test_bad_addresses_are_refused_in_one_plain_line(url):
+    """b.G rows 92, 96, 97, 100, 108, 109 and 122."""
     with pytest.raises(Stalled) as caught:
         parse_address(url)
 

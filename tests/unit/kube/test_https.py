@@ -332,7 +332,7 @@ def test_a_long_retry_after_goes_back_and_silences_everybody(serve, connect, bod
 
 
 def test_a_wait_that_stands_in_the_body_alone_is_obeyed_too(serve, connect):
-    """reliability-security a.3 A10, c.2 row 21: kopf had to learn both shapes of a 429."""
+    """a.3 A10, c.2 row 21: kopf had to learn both shapes of a 429."""
     body = b'{"kind": "Status", "details": {"retryAfterSeconds": 30}}'
     server = serve(failing(429, None, body), ok())
     clock = StillClock()
@@ -365,7 +365,7 @@ def test_a_wait_until_a_date_counts_from_the_answers_own_date(serve, connect):
 
 
 def test_what_is_not_implemented_is_not_asked_for_again(serve, connect):
-    """reliability-security a.3 A10: 501 says never."""
+    """a.3 A10: 501 says never."""
     server = serve(failing(501))
 
     assert connect(server.url).send(get()).status == 501
