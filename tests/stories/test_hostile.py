@@ -54,10 +54,8 @@ def test_a_manifest_that_is_a_link_is_not_followed(world, target):
     world.commit_all("A link")
     tell(world)
 
-    assert ("True", "ManifestNoMatch") == conditions(unit_status(world, SIDE))["Stalled"]
-    assert [("manifest-no-match", "bundles/side/bundle.yaml", 8)] == errors(
-        unit_status(world, SIDE)
-    )
+    assert ("True", "LinkNotFollowed") == conditions(unit_status(world, SIDE))["Stalled"]
+    assert [("link-not-followed", "bundles/side/side.yaml", 0)] == errors(unit_status(world, SIDE))
     assert "root:" not in str(fleet_status(world)) + str(unit_status(world, SIDE))
     assert before == as_it_stands(world)
 
@@ -66,6 +64,28 @@ def test_a_manifest_that_is_a_link_is_not_followed(world, target):
     tell(world)
 
     assert is_clean(world)
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "other.yaml"])
+def test_a_unit_file_that_is_a_link_holds_every_delete(world, target):
+    """b.A row 4: left out in silence, the service that its file held would be deleted."""
+    before = as_it_stands(world)
+    link(world, "models/tiny.yaml", target)
+
+    world.commit_all("A link")
+    tell(world)
+
+    status = fleet_status(world)
+    assert ("True", "LinkNotFollowed") == conditions(status)["Stalled"]
+    assert [("link-not-followed", "models/tiny.yaml", 0)] == errors(status)
+    assert before == as_it_stands(world)
+
+    (world.work_tree / "models/tiny.yaml").unlink()
+    world.commit("Mended", the_village())
+    tell(world)
+
+    assert is_clean(world)
+    assert before == as_it_stands(world)
 
 
 def test_a_fleet_file_that_is_a_link_is_missing(world):

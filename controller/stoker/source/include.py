@@ -2,7 +2,7 @@
 
 Patterns are relative to the folder of the file they stand in, a leading `/` is the
 repository root. `*` and `?` stay within one folder and never match a leading dot, `**`
-crosses folders. Links and submodules are never found: the tree leaves them out.
+crosses folders. Links and submodules are never followed: `links_matching` only names them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 
+from stoker.errors import Finding, SourceLocation
 from stoker.model.fleet import Blob
 
-__all__ = ["FileIndex", "resolve_path"]
+__all__ = ["FileIndex", "not_followed", "resolve_path"]
 
 _WILD = re.compile(r"[*?\[]")
 
@@ -29,10 +30,22 @@ def resolve_path(pattern: str, folder: str) -> str | None:
     return "" if normal == "." else normal
 
 
+def not_followed(path: str, unit: str = "") -> Finding:
+    """What is wrong where a pattern names a link: left out in silence, its units would go."""
+    return Finding(
+        SourceLocation(path),
+        "link-not-followed",
+        "is a symbolic link or a submodule, and neither is followed",
+        hint="commit the file itself, or name it out of the pattern's reach",
+        unit=unit,
+    )
+
+
 class FileIndex:
     """The files of one commit, for many look-ups."""
 
-    def __init__(self, tree: Sequence[Blob]) -> None:
+    def __init__(self, tree: Sequence[Blob], links: Sequence[str] = ()) -> None:
+        self._links = tuple(links)
         self._blobs = {blob.path: blob for blob in tree}
         self._paths = sorted(self._blobs)
         folders: dict[str, list[str]] = {}
@@ -62,6 +75,13 @@ class FileIndex:
             candidates = self._below(fixed)
         expression = _expression(pattern)
         return tuple(self._blobs[path] for path in candidates if expression.fullmatch(path))
+
+    def links_matching(self, pattern: str) -> tuple[str, ...]:
+        """Links and submodules that a pattern from the root names, sorted."""
+        if not _WILD.search(pattern):
+            return (pattern,) if pattern in self._links else ()
+        expression = _expression(pattern)
+        return tuple(path for path in self._links if expression.fullmatch(path))
 
     def under(self, folder: str) -> tuple[Blob, ...]:
         """Every file below a folder (empty: all), sorted by path."""

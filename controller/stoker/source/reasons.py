@@ -20,6 +20,7 @@ _FILES = {
     "include-no-match": "A pattern of spec.include matches no file; nothing is pruned meanwhile.",
     "invalid-encoding": "The file is not plain UTF-8 text.",
     "invalid-yaml": "The file is no YAML that can be read.",
+    "link-not-followed": "A pattern names a symbolic link or a submodule, and neither is followed.",
     "lfs-pointer": "The file is a Git LFS pointer, not the content; LFS is not supported.",
     "merge-key": "YAML merge keys (<<) are not allowed in fleet files.",
     "multiple-documents": "The Fleet file must hold exactly one document.",

@@ -40,7 +40,7 @@ def verbs_used() -> set[str]:
             first = node.args[0]
             if isinstance(first, ast.Starred) and isinstance(first.value, ast.Tuple):
                 first = first.value.elts[0]
-            found.add(first.value if isinstance(first, ast.Constant) else ast.unparse(first))
+            found.add(str(first.value) if isinstance(first, ast.Constant) else ast.unparse(first))
     return found
 
 

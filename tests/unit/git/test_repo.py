@@ -26,13 +26,16 @@ def test_links_and_submodules_are_left_out(origin, open_repo):
     origin.commit({"a.yaml": "1"})
     (origin.work / "link.yaml").symlink_to("/etc/passwd")
     head = origin.git("rev-parse", "HEAD")
+    (origin.work / "module").mkdir()
     origin.git("update-index", "--add", "--cacheinfo", f"160000,{head},module")
     origin.commit({})
     repo = open_repo()
 
-    paths = [blob.path for blob in repo.tree(repo.fetch().commit)]
+    commit = repo.fetch().commit
+    paths = [blob.path for blob in repo.tree(commit)]
 
     assert paths == ["a.yaml"]
+    assert repo.links(commit) == ("link.yaml", "module")
 
 
 @pytest.mark.parametrize("spelling", ["main", "refs/heads/main"])

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from stoker.errors import BadInput
-from unit.source.source_builders import BUNDLE, FLEET, SERVICE, desired_of, fleet_with, with_spec
+from stoker.source import source
+from unit.source.source_builders import (
+    BUNDLE,
+    FLEET,
+    SERVICE,
+    MemoryRepo,
+    desired_of,
+    fleet_with,
+    with_spec,
+)
 
 CLIMBING = "../../../../etc/passwd"
 ABSOLUTE = "/etc/passwd"
@@ -78,6 +87,18 @@ def test_a_name_that_becomes_a_path_a_label_or_an_address_is_plain(old, new, fie
     desired = desired_of({"models/q.yaml": SERVICE.replace(old, new)})
 
     assert field in [f.field for f in desired.findings]
+
+
+@pytest.mark.parametrize("path", ["models/l.yaml", "models/m.yaml"])
+def test_a_link_that_a_pattern_names_is_told_and_holds_deletes(path):
+    """b.A rows 4 and 5."""
+    repo = MemoryRepo({"fleet.yaml": FLEET, "models/q.yaml": SERVICE, "models/b.yaml": BUNDLE})
+    repo.linked = (path, "elsewhere/x.yaml")
+
+    desired = source(repo, "fleet.yaml")
+
+    assert {("link-not-followed", path)} == {(f.code, f.location.path) for f in desired.findings}
+    assert not desired.unit_set_known
 
 
 def test_files_are_found_by_the_letters_they_are_spelled_with():

@@ -89,6 +89,10 @@ class FrozenRepo(MemoryRepo):
         del commit
         return self.listing
 
+    def links(self, commit):
+        del commit
+        return ()
+
 
 def test_a_thousand_bundles_of_five_files_are_fast(memo):
     """The bars are 2 s cold and 0.15 s warm, in CPU time: the machine may be shared."""
