@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stoker.errors import BadInput
+from stoker.model.fleet import Bundle
 from stoker.source import source
 from unit.source.source_builders import (
     BUNDLE,
@@ -108,4 +109,5 @@ def test_files_are_found_by_the_letters_they_are_spelled_with():
 
     (base, _) = desired_of(files).units
 
+    assert isinstance(base.spec, Bundle)
     assert [blob.path for blob in base.spec.manifests] == ["models/x.YAML"]
