@@ -260,3 +260,15 @@ def test_a_name_in_use_is_told_without_what_it_holds(world):
     assert "taken" in message(status, "Stalled")
     assert CANARY not in str(status) + str(fleet_status(world))
     assert {"secret": CANARY} == data(world, "taken")
+
+
+def test_a_connection_that_is_not_verified_stands_in_status(world):
+    """b.A row 38 (CVE-2022-31105): told for as long as it lasts, and stops nothing."""
+    world.work.parts.cluster.warnings = ("TLS is not verified (insecure-skip-tls-verify)",)
+
+    world.commit("News", {"bundles/side/side.yaml": a_config_map("side", {"key": "new"})})
+    tell(world)
+
+    assert {"key": "new"} == data(world, "side")
+    assert [("api-server-unverified", "", 0)] == errors(fleet_status(world))
+    assert ("False", "NotStalled") == conditions(fleet_status(world))["Stalled"]
