@@ -88,6 +88,12 @@ FAULTS = {
         "models/tiny.yaml",
         line_of(a_text(replicas="three"), "replicas:"),
     ),
+    "duration that others read (b.F row 44)": Fault(
+        {"models/tiny.yaml": a_text(coldStart={"deadline": "1.5h"})},
+        "invalid-duration",
+        "models/tiny.yaml",
+        line_of(a_text(coldStart={"deadline": "1.5h"}), "deadline:"),
+    ),
     "missing field": Fault(
         {"models/tiny.yaml": a_text(engine=None)},
         "field-missing",

@@ -67,6 +67,7 @@ spec:
 
 # ---------------------------------------------------------------- fields of others, and ours
 def test_a_field_changed_by_hand_is_put_back_once(world):
+    """a.3 A8."""
     patch = {"data": {"key": "by hand"}}
     world.cluster.patch(SIDE_MAP, "merge", patch, manager="kubectl-edit")
 
@@ -96,6 +97,7 @@ def test_labels_of_another_controller_cost_no_write(world, faults):
 
 
 def test_a_key_of_another_controller_in_our_map_stays(world):
+    """a.3 A5 and A6."""
     theirs = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"theirs": "yes"}}
     theirs["metadata"] = {"name": "side", "namespace": "llm"}
     world.cluster.apply(theirs, manager="operator")

@@ -34,7 +34,11 @@ PAGE_SIZE: Final = 500
 class Client:
     """One API server. Thread-safe when its transport is."""
 
-    def __init__(self, transport: Transport, *, user_agent: str = "stoker") -> None:
+    def __init__(
+        self, transport: Transport, *, user_agent: str = "stoker", warnings: tuple[str, ...] = ()
+    ) -> None:
+        self.warnings = warnings
+        """Sentences for a person on what makes the connection less than safe."""
         self._transport = transport
         self._user_agent = user_agent
         self._discovery = Discovery(self._get_document)

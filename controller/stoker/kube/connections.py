@@ -14,9 +14,10 @@ from pathlib import Path
 
 import urllib3
 
+from stoker.credential_file import read_credential
 from stoker.errors import Stalled
 from stoker.kube.identity import Identity
-from stoker.kube.kubeconfig import Access, read_file
+from stoker.kube.kubeconfig import Access
 from stoker.kube.tls import pool, tls_context
 from stoker.log import get_log
 from stoker.model.ports import Clock
@@ -110,4 +111,4 @@ def _as_the_files_are(access: Access) -> Access:
 
 
 def _content(file: str, otherwise: bytes) -> bytes:
-    return read_file(Path(file)) if file else otherwise
+    return read_credential(Path(file), code="kubeconfig-not-found") if file else otherwise

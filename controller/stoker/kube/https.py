@@ -57,6 +57,8 @@ _CONNECT_SECONDS = 5.0
 _CHUNK_BYTES = 1024 * 1024
 _LONGEST_LINE_BYTES = 64 * 1024 * 1024
 _ERROR_BODY_BYTES = 64 * 1024
+LONGEST_ANSWER_BYTES = 256 * 1024 * 1024
+"""Room for a page of 500 objects of half a MiB each; more is no API server's answer (b.A row 9)."""
 
 _log = get_log("kube")
 
@@ -74,11 +76,13 @@ class HttpsTransport:
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
         stream_silence_seconds: float = STREAM_SILENCE_SECONDS,
+        longest_answer_bytes: int = LONGEST_ANSWER_BYTES,
     ) -> None:
         self.url = access.server
         self.warnings = warnings_of(access)
         self._clock: Clock = clock or SystemClock()
         self._silence = stream_silence_seconds
+        self._longest = longest_answer_bytes
         self._patience = Patience(self._clock, jitter)
         self._identity = Identity(access, self._clock)
         self._sending = threading.local()
@@ -266,10 +270,18 @@ class HttpsTransport:
         return headers
 
     def _body(self, response: BaseHTTPResponse, deadline: float) -> bytes:
-        """Read it all; a server that trickles does not outlast the deadline."""
+        """Read it all; a server that trickles, or never ends, is cut off."""
         parts: list[bytes] = []
+        room = self._longest
         while part := response.read(_CHUNK_BYTES, decode_content=False):
             parts.append(part)
+            room -= len(part)
+            if room < 0:
+                response.close()
+                raise Refused(
+                    f"{self.url}: an answer of over {self._longest} bytes was cut off",
+                    code="api-answer-too-large",
+                )
             if self._clock.monotonic() > deadline:
                 response.close()
                 raise TimeoutError("the answer did not end in time")

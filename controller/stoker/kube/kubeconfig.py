@@ -18,9 +18,10 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from stoker.credential_file import read_credential
 from stoker.errors import Stalled
 
-__all__ = ["Access", "access_from_kubeconfig", "access_in_cluster", "read_file"]
+__all__ = ["Access", "access_from_kubeconfig", "access_in_cluster"]
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet mounts a pod's token and CA (Kubernetes documentation)."""
@@ -121,10 +122,10 @@ def access_in_cluster(
     place = f"[{host}]" if ":" in host else host
     return Access(
         server=f"https://{place}:{port}",
-        ca_pem=read_file(authority),
+        ca_pem=read_credential(authority, code="kubeconfig-not-found"),
         ca_file=str(authority),
         token_file=str(token),
-        namespace=read_file(namespace).decode().strip() if namespace.is_file() else "default",
+        namespace=_read(namespace).decode().strip() if namespace.is_file() else "default",
     )
 
 
@@ -184,7 +185,7 @@ def _candidates(path: str | Path | None, environment: Mapping[str, str]) -> tupl
 
 def _document(file: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(read_file(file))
+        document = yaml.safe_load(_read(file))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         # The parser's message quotes the text around the fault, which may be a token.
         mark = getattr(error, "problem_mark", None)
@@ -253,7 +254,7 @@ def _bytes(entry: _Entry, key: str) -> bytes:
         except (binascii.Error, ValueError):
             raise _invalid(f"{key}-data is not base64", ()) from None
     name = _file(entry, key)
-    return read_file(Path(name)) if name else b""
+    return read_credential(Path(name), code="kubeconfig-not-found") if name else b""
 
 
 def _file(entry: _Entry, key: str) -> str:
@@ -271,7 +272,7 @@ def _text(body: dict[str, Any], key: str) -> str:
     return value
 
 
-def read_file(file: Path) -> bytes:
+def _read(file: Path) -> bytes:
     """A whole file of credentials; raises Stalled (kubeconfig-not-found, kubeconfig-invalid)."""
     try:
         with file.open("rb") as stream:

@@ -201,6 +201,10 @@ class Repo(Protocol):
         """Every regular file of the commit, sorted by path (links and submodules left out)."""
         ...
 
+    def links(self, commit: str) -> tuple[str, ...]:
+        """Paths of its symbolic links and submodules, sorted: nothing follows them."""
+        ...
+
     def read(self, blobs: tuple[Blob, ...]) -> tuple[bytes, ...]:
         """Contents in the same order; raises Stalled over the size limit."""
         ...

@@ -20,6 +20,7 @@ _FILES = {
     "include-no-match": "A pattern of spec.include matches no file; nothing is pruned meanwhile.",
     "invalid-encoding": "The file is not plain UTF-8 text.",
     "invalid-yaml": "The file is no YAML that can be read.",
+    "link-not-followed": "A pattern names a symbolic link or a submodule, and neither is followed.",
     "lfs-pointer": "The file is a Git LFS pointer, not the content; LFS is not supported.",
     "merge-key": "YAML merge keys (<<) are not allowed in fleet files.",
     "multiple-documents": "The Fleet file must hold exactly one document.",
@@ -87,6 +88,7 @@ _GIT = {
     "repository-not-found": "The server has no such repository, or hides it from us.",
     "repository-redirected": "The server redirects; write the final address.",
     "repository-unreachable": "The server did not answer, or not in time.",
+    "repository-too-large": "The server answers with more than any repository that can be meant.",
     "repository-unsafe": "The server sent objects that fail git's own checks.",
     "repository-url-refused": "The address has a scheme or characters that are not allowed.",
 }

@@ -211,3 +211,5 @@ def _cache(spec: ModelServiceSpec) -> Iterator[Problem]:
             yield Problem(
                 where, "invalid-value", f"has no meaning for cache.type {spec.cache.type}"
             )
+        elif name == "path" and ".." in str(spec.cache.path).split("/"):
+            yield Problem(where, "invalid-value", "leads upwards (`..`): name the folder itself")

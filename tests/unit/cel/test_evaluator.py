@@ -173,6 +173,7 @@ def test_text_that_cannot_be_made_is_empty():
     ],
 )
 def test_what_may_grow_without_bound_is_refused_before_it_runs(expression):
+    """b.A row 10."""
     assert Cel().faults(expression)
     assert ask(expression).truth is Truth.ERROR
 
@@ -192,7 +193,7 @@ def test_what_may_grow_without_bound_is_refused_before_it_runs(expression):
     ],
 )
 def test_what_grows_all_the_same_ends_in_an_error(expression):
-    """A file in Git must not be able to take the controller's memory or time."""
+    """b.A row 10: A file in Git must not be able to take the controller's memory or time."""
     assert Cel().faults(expression) == ()
     assert ask(expression).truth is Truth.ERROR
 
@@ -227,7 +228,7 @@ def test_an_expression_about_all_objects_has_their_list_and_nothing_else():
 
 
 def test_threads_get_their_own_answers():
-    """Watch threads and the reconciler ask at the same time."""
+    """b.A row 16: watch threads and the reconciler ask at the same time."""
     wrong: list[int] = []
 
     def many(number: int) -> None:

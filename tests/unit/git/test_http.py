@@ -49,7 +49,7 @@ def test_a_password_in_the_address_works_and_is_shown_nowhere(origin, server, op
 
 
 def test_no_secret_stands_in_an_argument_list(origin, open_http, monkeypatch):
-    """Every user of the machine can read argument lists."""
+    """b.A row 19: every user of the machine can read argument lists."""
     origin.commit({"a": "1"})
     seen: list[str] = []
     start = Git.start
@@ -66,6 +66,7 @@ def test_no_secret_stands_in_an_argument_list(origin, open_http, monkeypatch):
 
 
 def test_rotated_credentials_are_picked_up(origin, server, open_repo):
+    """b.A row 17."""
     origin.commit({"a": "1"})
     given = [Credentials.from_line("bob:old")]
     repo = open_repo(url=server.url("origin"), credentials=lambda: given[-1])

@@ -115,6 +115,7 @@ def test_a_corrupt_mirror_is_rebuilt(origin, open_repo, tmp_path, damage):
 
 
 def test_an_unreadable_object_is_met_once_then_healed(origin, open_repo, tmp_path):
+    """b.A row 33."""
     commit = origin.commit({"a": "1"})
     repo = open_repo()
     repo.fetch()
@@ -183,7 +184,10 @@ def test_the_child_sees_neither_our_environment_nor_configuration(tmp_path, monk
 
 
 def test_broken_objects_of_a_server_are_refused(origin, open_repo):
-    """Checked on receipt: a tree that holds `.git` would write hooks on checkout elsewhere."""
+    """b.G rows 116, 117 and 119.
+
+    Checked on receipt: a tree that holds `.git` would write hooks on checkout elsewhere.
+    """
     commit = origin.commit({"a": "1"})
     repo = open_repo()
     repo.fetch()

@@ -22,16 +22,20 @@ def test_fetch_gives_the_tip_and_its_files(origin, open_repo):
 
 
 def test_links_and_submodules_are_left_out(origin, open_repo):
+    """b.A rows 4 and 5, b.F row 48."""
     origin.commit({"a.yaml": "1"})
     (origin.work / "link.yaml").symlink_to("/etc/passwd")
     head = origin.git("rev-parse", "HEAD")
+    (origin.work / "module").mkdir()
     origin.git("update-index", "--add", "--cacheinfo", f"160000,{head},module")
     origin.commit({})
     repo = open_repo()
 
-    paths = [blob.path for blob in repo.tree(repo.fetch().commit)]
+    commit = repo.fetch().commit
+    paths = [blob.path for blob in repo.tree(commit)]
 
     assert paths == ["a.yaml"]
+    assert repo.links(commit) == ("link.yaml", "module")
 
 
 @pytest.mark.parametrize("spelling", ["main", "refs/heads/main"])
@@ -113,6 +117,7 @@ def test_a_missing_repository_is_no_empty_one(open_repo, tmp_path):
 
 
 def test_file_addresses_need_consent(origin, clock, tmp_path):
+    """b.G rows 100 and 101."""
     with pytest.raises(Stalled) as caught:
         GitRepo(origin.url, "main", tmp_path / "x", clock=clock)
 
@@ -185,6 +190,7 @@ def test_the_head_of_the_remote_resolves(origin, open_repo):
 
 
 def test_a_file_over_the_limit_is_named_and_the_rest_stays_readable(origin, open_repo):
+    """b.A row 7."""
     origin.commit({"big.yaml": b"x" * (5 * 2**20 + 1), "small.yaml": "1"})
     repo = open_repo()
     blobs = repo.tree(repo.fetch().commit)

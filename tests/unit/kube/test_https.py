@@ -337,7 +337,7 @@ def test_a_long_retry_after_goes_back_and_silences_everybody(serve, connect, bod
 
 
 def test_a_wait_that_stands_in_the_body_alone_is_obeyed_too(serve, connect):
-    """reliability-security a.3 A10, c.2 row 21: kopf had to learn both shapes of a 429."""
+    """a.3 A10, c.2 row 21: kopf had to learn both shapes of a 429."""
     body = b'{"kind": "Status", "details": {"retryAfterSeconds": 30}}'
     server = serve(failing(429, None, body), ok())
     clock = StillClock()
@@ -370,7 +370,7 @@ def test_a_wait_until_a_date_counts_from_the_answers_own_date(serve, connect):
 
 
 def test_what_is_not_implemented_is_not_asked_for_again(serve, connect):
-    """reliability-security a.3 A10: 501 says never."""
+    """a.3 A10: 501 says never."""
     server = serve(failing(501))
 
     assert connect(server.url).send(get()).status == 501
@@ -379,7 +379,7 @@ def test_what_is_not_implemented_is_not_asked_for_again(serve, connect):
 
 @pytest.mark.parametrize("code", [301, 302, 307, 308])
 def test_redirects_are_never_followed(serve, connect, code):
-    """reliability-security row 125: an aggregated server could send the token elsewhere."""
+    """b.C row 125: an aggregated server could send the token elsewhere."""
     target = serve(ok())
     server = serve((code, {"Location": f"{target.url}/steal"}, b""))
 
@@ -426,6 +426,19 @@ def test_a_slow_answer_is_cut_at_the_requests_own_timeout(serve, connect):
     with pytest.raises(Unreachable):
         connect(server.url).send(get(timeout_seconds=0.2))
     never.set()
+
+
+def test_an_answer_without_end_is_cut_off(serve):
+    """b.A row 9 (CVE-2024-29893): every body has a cap."""
+    server = serve(ok(b"x" * 3_000_000))
+    transport = HttpsTransport(Access(server=server.url), longest_answer_bytes=2_000_000)
+
+    with pytest.raises(Refused) as caught:
+        transport.send(get())
+    transport.close()
+
+    assert caught.value.code == "api-answer-too-large"
+    assert len(server.requests) == 1
 
 
 def test_a_token_file_is_read_again_after_a_401_and_once_only(serve, connect, tmp_path):
@@ -477,7 +490,7 @@ def test_a_token_file_that_is_gone_for_a_moment_leaves_the_token_in_use(serve, c
 
 
 def test_an_empty_token_file_never_makes_an_anonymous_request(serve, connect, tmp_path):
-    """reliability-security row 126, c.1 row 15: the server would answer as to anybody."""
+    """b.C row 126, c.1 row 15: the server would answer as to anybody."""
     token = tmp_path / "token"
     token.write_text("\n")
     server = serve(ok())
@@ -497,7 +510,7 @@ def test_an_inline_token_that_is_refused_stays_refused(serve, connect):
 
 
 def test_the_token_appears_in_no_log_and_no_error(serve, connect, caplog):
-    """reliability-security row 124, at the highest verbosity."""
+    """b.C row 124, at the highest verbosity."""
     caplog.set_level(logging.DEBUG)
     server = serve(failing(503), failing(401))
     transport = connect(server.url, token=CANARY)
@@ -524,7 +537,7 @@ def test_a_verified_server_answers_and_http_is_warned_about(serve, connect, cert
 
 
 def test_an_unknown_authority_is_never_spoken_to(serve, connect, certificate):
-    """reliability-security c.2 row 54: one hard failure, no second try, no token sent."""
+    """c.2 row 54, b.A row 38, b.C row 127: one hard failure, no second try, no token sent."""
     key, pem = certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem, key)
@@ -542,6 +555,7 @@ def test_an_unknown_authority_is_never_spoken_to(serve, connect, certificate):
 
 
 def test_insecure_is_obeyed_and_said_aloud(serve, connect, certificate):
+    """b.A row 38 (CVE-2022-31105): verification cannot be turned off in silence."""
     key, pem = certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem, key)

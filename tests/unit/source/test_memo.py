@@ -88,6 +88,10 @@ class FrozenRepo(MemoryRepo):
         del commit
         return self.listing
 
+    def links(self, commit):
+        del commit
+        return ()
+
 
 def test_a_thousand_bundles_of_five_files_are_read_once(memo):
     """Each unit file once, and what it names never: speed itself is the benchmarks' to measure."""
