@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
-__all__ = ["GitFault", "GitRequest", "GitServer"]
+__all__ = ["FULL_DISK", "GitFault", "GitRequest", "GitServer"]
 
 _HANG_POLL_SECONDS = 0.05
+FULL_DISK = 'trap "" XFSZ; ulimit -f 0; exec "$@"'
+"""A shell that runs a program for which every write to a file fails, as on a full disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class GitFault:
     Exactly one of the others is set. `status` answers with that code. `hang` answers nothing
     and keeps the connection until the fault is healed or the server stops. `truncate` cuts
     the answer's body after that many bytes. `dead` closes the connection without a word.
+    `full` lets the host's git write no byte to disk, as on a full one.
     Paths end in `info/refs`, `git-upload-pack` (fetch) or `git-receive-pack` (push).
     """
 
@@ -39,6 +42,7 @@ class GitFault:
     hang: bool = False
     truncate: int | None = None
     dead: bool = False
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif user in host.read_only and "git-receive-pack" in self.path:
             self._refuse(403, user)
         else:
-            self._backend(body, user, fault.truncate if fault is not None else None)
+            self._backend(body, user, fault or GitFault())
 
     def _user(self) -> str | None:
         """Who asks: empty for anybody where no users are set, None for a stranger."""
@@ -210,7 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         return name if users.get(name) == password else None
 
-    def _backend(self, body: bytes, user: str, truncate: int | None) -> None:
+    def _backend(self, body: bytes, user: str, fault: GitFault) -> None:
         url = urlsplit(self.path)
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -232,8 +236,11 @@ class _Handler(BaseHTTPRequestHandler):
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
             "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
         }
+        command = ["git", "http-backend"]
+        if fault.full:
+            command = ["sh", "-c", FULL_DISK, "sh", *command]
         answer = subprocess.run(
-            ["git", "http-backend"], env=environment, input=body, capture_output=True, check=False
+            command, env=environment, input=body, capture_output=True, check=False
         )
         head, _, content = answer.stdout.partition(b"\r\n\r\n")
         status = 200
@@ -244,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
                 status = int(value.split()[0])
             elif name:
                 headers[name] = value.strip()
-        self._answer(status, headers, content, user, truncate)
+        self._answer(status, headers, content, user, fault.truncate)
 
     def _refuse(self, status: int, user: str, headers: dict[str, str] | None = None) -> None:
         self._answer(status, headers or {}, b"", user, None)
