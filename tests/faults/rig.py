@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import yaml
 
+from fakes_disk import FullDisk
 from faults.oracle import Evidence, ended_by_itself, not_left_alone, violations
 from faults.people import People
 from faults.plan import Happening, Plan
@@ -31,7 +31,7 @@ from stoker.kube.transport import Request, Response
 from stoker.report.definitions import definition_manifests
 from stoker.sim.controlplane import ControlPlane
 from stoker.sim.controlplane_flags import kubeconfig
-from stoker.sim.git_http import FULL_DISK, GitFault, GitServer
+from stoker.sim.git_http import GitFault, GitServer
 
 __all__ = ["Rig", "Verdict"]
 
@@ -56,11 +56,6 @@ GIT_FAULTS = {
     "git-dead": GitFault(dead=True),
     "git-full": GitFault(full=True),
 }
-GIT_PROGRAM = """#!/bin/sh
-if [ -e {flag} ]; then sleep 0.1; exec sh -c '{full}' sh {git} "$@"; fi
-exec {git} "$@"
-"""
-"""The pause lets the limits pass by that a controller sets for its children."""
 
 
 @dataclass(slots=True)
@@ -71,6 +66,8 @@ class Verdict:
     converged: float | None = None
     met: dict[str, int] = field(default_factory=dict)
     """How many requests each fault met."""
+    began: float = 0.0
+    """Seconds until the fleet stood for the first time."""
     seconds: float = 0.0
     """Of the whole run."""
 
@@ -81,14 +78,10 @@ class _Controller:
     proxy: Proxy
     kubeconfig: Path
     folder: Path
+    disk: FullDisk
     process: Running | None = None
     killed: bool = False
     logs: list[Path] = field(default_factory=list)
-
-    @property
-    def full(self) -> Path:
-        """While this file stands, its git writes nothing."""
-        return self.folder / "full"
 
 
 class Rig:
@@ -146,15 +139,10 @@ class Rig:
         proxy = Proxy(url, authority, certificate, seed=seed, client=user)
         proxy.__enter__()
         folder = self._folder / user
-        (folder / "bin").mkdir(parents=True)
+        folder.mkdir()
         file = folder / "kubeconfig"
         file.write_text(kubeconfig(proxy.url, certificate[1], self._token, user), encoding="utf-8")
-        controller = _Controller(user, proxy, file, folder)
-        program = folder / "bin" / "git"
-        text = GIT_PROGRAM.format(flag=controller.full, full=FULL_DISK, git=shutil.which("git"))
-        program.write_text(text, encoding="utf-8")
-        program.chmod(0o755)
-        return controller
+        return _Controller(user, proxy, file, folder, FullDisk.in_folder(folder))
 
     def _start(self, controller: _Controller) -> None:
         process = Running(
@@ -165,7 +153,7 @@ class Rig:
             *("--as", controller.user, *SHORT),
             *("--backoff-max", "10s", "--full-pass", "20s"),
             state=controller.folder / "state",
-            programs=controller.folder / "bin",
+            programs=controller.disk.programs,
         )
         controller.process, controller.killed = process, False
         controller.logs.append(process.log)
@@ -181,7 +169,7 @@ class Rig:
             for controller in self._controllers:
                 self._start(controller)
             keeper.start()
-            self._converge()
+            verdict.began = self._converge()
             self._scaled_ms = CLOCK.now_ms()
             self._suffer()
             self._heal()
@@ -291,11 +279,11 @@ class Rig:
     def _fill_disk(self, controller: _Controller, seconds: float) -> None:
         """Its git children and its log write no byte for so long (c.1 row 10)."""
         pid = self._pid(controller)
-        controller.full.touch()
+        controller.disk.fill()
         _limit_files(pid, 0)
 
         def free() -> None:
-            controller.full.unlink(missing_ok=True)
+            controller.disk.free()
             _limit_files(pid, resource.RLIM_INFINITY)
 
         self._later(seconds, free)
@@ -326,7 +314,7 @@ class Rig:
 
     def _keep(self, stop: threading.Event) -> None:
         """What kubelet and controllers do; who ends by itself after its start is noted (I9)."""
-        while not stop.wait(0.25):
+        while not stop.wait(0.5):
             self._people.run_workloads()
             for controller in self._controllers:
                 process = controller.process
@@ -357,7 +345,7 @@ class Rig:
     def _converge(self, seconds: float = PATIENCE) -> float:
         """Wait until all is as wanted; gives how long that took, raises TimeoutError with why not."""
         try:
-            return until(lambda: not self._people.why_not(), seconds=seconds)
+            return until(lambda: not self._people.why_not(), seconds=seconds, every=0.5)
         except TimeoutError:
             message = f"not within {seconds:.0f} s: {self._people.why_not()}"
             raise TimeoutError(message) from None

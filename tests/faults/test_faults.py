@@ -64,7 +64,8 @@ def told(seed: int, verdict: Verdict, summary: str) -> str:
     """One line about a seed, and under it what it violated and how to run it again."""
     met = ", ".join(f"{name} {count}" for name, count in sorted(verdict.met.items()))
     rest = "never" if verdict.converged is None else f"after {verdict.converged:.1f} s"
-    first = f"seed {seed}: at rest {rest}, {verdict.seconds:.0f} s in all; met {met}; {summary}"
+    took = f"{verdict.seconds:.0f} s in all, {verdict.began:.0f} to begin"
+    first = f"seed {seed}: at rest {rest}, {took}; met {met}; {summary}"
     if not verdict.violations:
         return first
     again = f"again with: make faults SEED={seed} SECONDS={SLICE.seconds:g}"
