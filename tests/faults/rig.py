@@ -23,7 +23,7 @@ from faults.oracle import Evidence, ended_by_itself, not_left_alone, violations
 from faults.people import People
 from faults.plan import Happening, Plan
 from faults.proxy import Proxy
-from live.running import CLOCK, PATIENCE, Running, until
+from live.running import CLOCK, Running, until
 from stoker.errors import StokerError
 from stoker.kube.client import Client
 from stoker.kube.https import HttpsTransport
@@ -40,6 +40,8 @@ SHORT = ("--lease-duration", "4s", "--lease-renew-deadline", "2500ms", "--lease-
 LEASE_REACH_MS = 2_500 + 1_200 + 500
 """Renew deadline, the time a write may take, and half a second for a busy machine's stamps."""
 POLL_SECONDS = 0.5
+BEGIN_SECONDS = 240.0
+"""A first start is no part of the bar; two busy cores take a minute for it."""
 CONVERGE_SECONDS = 60.0
 QUIET_SECONDS = 10 * POLL_SECONDS
 """Ten polls (I5)."""
@@ -55,6 +57,7 @@ GIT_FAULTS = {
     "git-hang": GitFault(hang=True),
     "git-dead": GitFault(dead=True),
     "git-full": GitFault(full=True),
+    "git-slow": GitFault(slow=True),
 }
 
 
@@ -169,7 +172,7 @@ class Rig:
             for controller in self._controllers:
                 self._start(controller)
             keeper.start()
-            verdict.began = self._converge()
+            verdict.began = self._converge(BEGIN_SECONDS)
             self._scaled_ms = CLOCK.now_ms()
             self._suffer()
             self._heal()
@@ -234,6 +237,8 @@ class Rig:
                 self._freeze(self._pid(self._leader()), seconds)
             case "disk-full":
                 self._fill_disk(self._leader(), seconds)
+            case "few-files":
+                self._exhaust_files(self._pid(self._leader()), seconds)
             case "api-restart":
                 self._restart("kube-apiserver")
             case "etcd-restart":
@@ -280,13 +285,20 @@ class Rig:
         """Its git children and its log write no byte for so long (c.1 row 10)."""
         pid = self._pid(controller)
         controller.disk.fill()
-        _limit_files(pid, 0)
+        _limit(pid, resource.RLIMIT_FSIZE, 0)
 
         def free() -> None:
             controller.disk.free()
-            _limit_files(pid, resource.RLIM_INFINITY)
+            _limit(pid, resource.RLIMIT_FSIZE, None)
 
         self._later(seconds, free)
+
+    def _exhaust_files(self, pid: int, seconds: float) -> None:
+        """It keeps what it has open, and opens nothing more."""
+        with suppress(OSError):
+            highest = max(int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir())
+            _limit(pid, resource.RLIMIT_NOFILE, highest + 1)
+            self._later(seconds, lambda: _limit(pid, resource.RLIMIT_NOFILE, None))
 
     def _restart(self, component: str) -> None:
         now = CLOCK.now_ms()
@@ -342,7 +354,7 @@ class Rig:
             return " ".join(str(body["spec"].get("holderIdentity", "")) for body in leases)
         return ""
 
-    def _converge(self, seconds: float = PATIENCE) -> float:
+    def _converge(self, seconds: float) -> float:
         """Wait until all is as wanted; gives how long that took, raises TimeoutError with why not."""
         try:
             return until(lambda: not self._people.why_not(), seconds=seconds, every=0.5)
@@ -404,7 +416,8 @@ def _go_on(pid: int) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-def _limit_files(pid: int, size: int) -> None:
-    """How large the files of a process may grow, in bytes; nothing for one that has gone."""
+def _limit(pid: int, kind: int, most: int | None) -> None:
+    """Bound what a process may use, None: as far as it may; nothing for one that has gone."""
     with suppress(ProcessLookupError):
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        hard = resource.prlimit(pid, kind)[1]
+        resource.prlimit(pid, kind, (hard if most is None else most, hard))

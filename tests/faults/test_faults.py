@@ -1,6 +1,6 @@
 """Seeded mixes of faults against a real API server, judged by what it and Git have noted.
 
-`make faults` runs ten minutes of them, several at a time; `make faults SEEDS=200 MINUTES=0` runs
+`make faults` runs ten minutes of them, several at a time; `make faults SEEDS=200` runs
 so many, `make faults SEED=7` that one again. Issue B: no violation, and convergence within a
 minute after the last fault.
 """

@@ -15,12 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 from urllib.parse import quote, urlsplit
 
 __all__ = ["FULL_DISK", "GitFault", "GitRequest", "GitServer"]
 
 _HANG_POLL_SECONDS = 0.05
+_SLOW_SECONDS = 0.2
 FULL_DISK = 'trap "" XFSZ; ulimit -f 0; exec "$@"'
 """A shell that runs a program for which every write to a file fails, as on a full disk."""
 
@@ -32,7 +33,8 @@ class GitFault:
     Exactly one of the others is set. `status` answers with that code. `hang` answers nothing
     and keeps the connection until the fault is healed or the server stops. `truncate` cuts
     the answer's body after that many bytes. `dead` closes the connection without a word.
-    `full` lets the host's git write no byte to disk, as on a full one.
+    `full` lets the host's git write no byte to disk, as on a full one. `slow` sends the answer's
+    body byte by byte, a few a second, until it is healed.
     Paths end in `info/refs`, `git-upload-pack` (fetch) or `git-receive-pack` (push).
     """
 
@@ -43,6 +45,7 @@ class GitFault:
     truncate: int | None = None
     dead: bool = False
     full: bool = False
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +151,20 @@ class GitServer:
     def hang(self, fault: GitFault) -> None:
         """Return when the fault is healed or the server stops."""
         while not self._stopping.wait(_HANG_POLL_SECONDS):
-            with self._lock:
-                if fault.times is None and all(fault is not f for f, _ in self._faults):
-                    return
+            if self._is_healed(fault):
+                return
+
+    def trickle(self, fault: GitFault, to: BinaryIO, body: bytes) -> int:
+        """Send byte by byte until the fault is healed; gives how many were sent."""
+        for sent in range(len(body)):
+            if self._stopping.wait(_SLOW_SECONDS) or self._is_healed(fault):
+                return sent
+            to.write(body[sent : sent + 1])
+        return len(body)
+
+    def _is_healed(self, fault: GitFault) -> bool:
+        with self._lock:
+            return fault.times is None and all(fault is not f for f, _ in self._faults)
 
     def record(self, request: GitRequest) -> None:
         """Note an answered request."""
@@ -251,13 +265,13 @@ class _Handler(BaseHTTPRequestHandler):
                 status = int(value.split()[0])
             elif name:
                 headers[name] = value.strip()
-        self._answer(status, headers, content, user, fault.truncate)
+        self._answer(status, headers, content, user, fault)
 
     def _refuse(self, status: int, user: str, headers: dict[str, str] | None = None) -> None:
-        self._answer(status, headers or {}, b"", user, None)
+        self._answer(status, headers or {}, b"", user, GitFault())
 
     def _answer(
-        self, status: int, headers: dict[str, str], body: bytes, user: str, truncate: int | None
+        self, status: int, headers: dict[str, str], body: bytes, user: str, fault: GitFault
     ) -> None:
         self._note(user, status)
         self.send_response(status)
@@ -266,8 +280,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body if truncate is None else body[:truncate])
-        if truncate is not None:
+        sent = self.server.host.trickle(fault, self.wfile, body) if fault.slow else 0
+        self.wfile.write(body[sent : fault.truncate])
+        if fault.truncate is not None:
             self.close_connection = True
 
     def _note(self, user: str, status: int) -> None:

@@ -143,7 +143,7 @@ def test_a_kind_that_is_not_served_is_kind_not_found(client, group, kind, versio
 
 
 def test_a_missing_kind_is_asked_for_again(client):
-    """A CRD may have come since: absence is never cached."""
+    """A CRD may have come since: absence is never cached (reliability-security c.2 row 37)."""
     with pytest.raises(KindNotFound):
         client.resource("stoker.dev", "Gizmo")
     crd = {
@@ -371,7 +371,7 @@ def test_a_list_joins_its_pages(client, server):
 
 
 def test_a_page_that_is_refused_fails_the_whole_list():
-    """A partial list would look like deleted objects."""
+    """A partial list would look like deleted objects (reliability-security c.2 row 29)."""
     first = {"metadata": {"continue": "t", "resourceVersion": "5"}, "items": [{"metadata": {}}]}
     _, client = scripted(answer(200, first), answer(410, {"reason": "Expired"}))
 
