@@ -14,8 +14,9 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 __all__ = ["FULL_DISK", "GitFault", "GitRequest", "GitServer"]
@@ -154,7 +155,7 @@ class GitServer:
             if self._is_healed(fault):
                 return
 
-    def trickle(self, fault: GitFault, to: BinaryIO, body: bytes) -> int:
+    def trickle(self, fault: GitFault, to: BufferedIOBase, body: bytes) -> int:
         """Send byte by byte until the fault is healed; gives how many were sent."""
         for sent in range(len(body)):
             if self._stopping.wait(_SLOW_SECONDS) or self._is_healed(fault):

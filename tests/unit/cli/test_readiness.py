@@ -12,13 +12,15 @@ from stoker.cli.readiness import ReadinessOf
 
 def ready_when(git: str = "ok", **loop: Any):
     """A controller whose parts are well, but for what a test says."""
-    return ReadinessOf(
-        observer=SimpleNamespace(status=lambda: ()),
-        poller=SimpleNamespace(last_answer=git, alive=True),
-        publisher=SimpleNamespace(written=SimpleNamespace(code=""), alive=True),
-        loop=SimpleNamespace(**{"last_pass_ended": 1.0, "is_warm": False, "leads": True, **loop}),
-        keeper=None,
-    )()
+    parts: dict[str, Any] = {
+        "observer": SimpleNamespace(status=lambda: ()),
+        "poller": SimpleNamespace(last_answer=git, alive=True),
+        "publisher": SimpleNamespace(written=SimpleNamespace(code=""), alive=True),
+        "loop": SimpleNamespace(
+            **{"last_pass_ended": 1.0, "is_warm": False, "leads": True, **loop}
+        ),
+    }
+    return ReadinessOf(**parts, keeper=None)()
 
 
 @pytest.mark.parametrize("git", ["disk-full", "state-folder-unusable"])
