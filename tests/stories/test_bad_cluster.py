@@ -202,7 +202,10 @@ def test_a_quota_that_changes_meanwhile_is_tried_again(world, faults):
 
 # ------------------------------------------------------------- kinds and namespaces
 def test_an_object_of_a_kind_that_is_not_there_waits_and_the_rest_is_applied(world):
-    """cases.md row 65: something else creates the CRD seconds later."""
+    """cases.md row 65: something else creates the CRD seconds later.
+
+    reliability-security c.2 row 35.
+    """
     world.commit("A widget", side_of(one=WIDGET, more=a_config_map("more")))
     tell(world)
 

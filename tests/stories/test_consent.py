@@ -242,6 +242,7 @@ def test_a_typed_annotation_is_no_consent(here):
 
 # ----------------------------------------------------------------------- recreate
 def test_a_fixed_field_is_changed_by_delete_and_create_where_git_says_so(here):
+    """reliability-security c.2 row 44."""
     here.commit("Make", side(web=a_deployment(2)))
     here.settle()
     before = here.cluster.get(WEB)["metadata"]["uid"]

@@ -141,7 +141,10 @@ def test_other_spellings_of_an_amount_are_no_drift(world, faults):
 
 # -------------------------------------------------------------------- refused changes
 def test_an_immutable_field_is_an_error_with_the_servers_reason(world):
-    """cases.md row 45: a swallowed refusal was shown as Synced."""
+    """cases.md row 45: a swallowed refusal was shown as Synced.
+
+    reliability-security c.2 row 44.
+    """
     world.commit("A job", side_of(job=a_job("registry.example/job:1")))
     world.advance(3)
     before = standing(world)

@@ -91,6 +91,7 @@ _GIT = {
     "repository-too-large": "The server answers with more than any repository that can be meant.",
     "repository-unsafe": "The server sent objects that fail git's own checks.",
     "repository-url-refused": "The address has a scheme or characters that are not allowed.",
+    "state-folder-unusable": "The folder of the local mirror cannot be written, or no file can be opened.",
 }
 
 REASONS: dict[str, str] = dict(sorted((_FILES | _FIELDS | _UNITS | _GIT).items()))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker.errors import Finding, SourceLocation
+from stoker.model.text_file import is_lfs_pointer
 from stoker.source.findings import did_you_mean
 from stoker.source.layers import Layer
 from stoker.source.places import Field, closest
@@ -26,7 +27,6 @@ MAX_FILE_BYTES = 2**20
 
 _EXPRESSION = "ready"
 """The field of a unit file that holds CEL: dependsOn[].ready."""
-_LFS = b"version https://git-lfs.github.com/spec/"
 _ELSEWHERE = {
     "HealthPolicy": "health files stand in policies/health/ of the repository",
     "Fleet": "a Fleet includes units, never another Fleet",
@@ -90,7 +90,7 @@ def unusable(path: str, data: bytes) -> Finding | None:
     """Why a file is not even looked at: its size, or that Git LFS keeps the content elsewhere."""
     if len(data) > MAX_FILE_BYTES:
         return too_large(path, f"has {len(data)} bytes, over the limit of {MAX_FILE_BYTES}")
-    if data.startswith(_LFS):
+    if is_lfs_pointer(data):
         message = "is a Git LFS pointer, not the file"
         return Finding(SourceLocation(path, 1, 1), "lfs-pointer", message)
     return None

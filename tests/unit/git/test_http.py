@@ -159,6 +159,19 @@ def test_a_server_that_is_gone_is_unreachable(origin, open_repo):
         open_repo(url="http://127.0.0.1:9/f.git").fetch()
 
 
+def test_a_server_that_sends_a_byte_at_a_time_is_given_up(origin, server, open_http):
+    """reliability-security c.3 row 57: by git's own low-speed limit; 30 s where it isn't set."""
+    origin.commit({"a": "1"})
+    repo = open_http(limits=RunLimits(low_speed_seconds=1))
+    server.break_with(GitFault(path="git-upload-pack", slow=True))
+    with pytest.raises(Unreachable):
+        repo.fetch()
+    server.heal()
+
+    assert RunLimits().low_speed_seconds <= 60
+    assert repo.fetch().commit
+
+
 def test_the_mirror_is_read_while_the_server_hangs(origin, server, open_http):
     """A pass reads files on its own thread; only the poller waits for the network."""
     commit = origin.commit({"a": "1"})

@@ -334,7 +334,7 @@ def test_a_list_joins_its_pages(client, server):
 
 
 def test_a_page_that_is_refused_fails_the_whole_list():
-    """a.5 W3: A partial list would look like deleted objects."""
+    """a.5 W3: A partial list would look like deleted objects (reliability-security c.2 row 29)."""
     first = {"metadata": {"continue": "t", "resourceVersion": "5"}, "items": [{"metadata": {}}]}
     _, client = scripted(answer(200, first), answer(410, {"reason": "Expired"}))
 

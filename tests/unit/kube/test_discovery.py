@@ -165,7 +165,7 @@ def test_a_kind_that_is_not_served_is_kind_not_found(client, group, kind, versio
 
 @pytest.mark.parametrize("version", ["", "v1"])
 def test_a_missing_kind_is_asked_for_again(client, version):
-    """A CRD may have come since: absence is never cached."""
+    """A CRD may have come since: absence is never cached (reliability-security c.2 row 37)."""
     with pytest.raises(KindNotFound):
         client.resource("stoker.dev", "Gizmo", version)
     client.apply(GIZMOS, manager="stoker")

@@ -232,6 +232,16 @@ def test_a_path_prefix_of_the_server_is_kept(serve, connect):
     assert server.requests[0][1] == "/k8s/clusters/c-1/version"
 
 
+def test_a_name_that_nobody_resolves_is_unreachable_and_told():
+    """reliability-security c.1 row 14: like a server that is away, with a bounded number of tries."""
+    clock = StillClock()
+    transport = HttpsTransport(Access(server="https://api.example.invalid:6443"), clock=clock)
+    with pytest.raises(Unreachable, match=r"api\.example\.invalid"):
+        transport.send(Request("GET", "/version"))
+
+    assert sum(clock.waits) <= 30
+
+
 def test_no_listener_is_unreachable(connect):
     with pytest.raises(Unreachable) as caught:
         connect(f"http://127.0.0.1:{free_port()}").send(get())

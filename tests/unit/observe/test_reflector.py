@@ -334,6 +334,7 @@ def test_a_kind_that_is_not_served_is_hardly_asked_for():
 
 
 def test_a_kind_that_is_not_served_is_unknown_until_somebody_pokes():
+    """reliability-security c.2 row 37."""
     rig = Rig(key=NODE_STATES)
 
     rig.step()

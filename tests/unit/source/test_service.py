@@ -256,7 +256,7 @@ def test_fields_know_their_lines():
 
 
 def test_an_adopted_workload_keeps_its_own_service():
-    """Decision note 18: what is not rendered is refused, never ignored."""
+    """Decision note 19: what is not rendered is refused, never ignored."""
     adopting = "placement: {mode: Scheduler}\nadopt: {name: vllm}\n"
     text = with_spec(f"{adopting}expose: {{service: {{port: 80}}}}\n")
     desired = desired_of({"models/qwen.yaml": text})
