@@ -25,6 +25,8 @@ PATIENCE_SECONDS = 10.0
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
+    """Callers that wait to be let in; with the library's 5, a burst is turned away for seconds."""
 
     def __init__(self, address: tuple[str, int], answer: type[BaseHTTPRequestHandler]) -> None:
         self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
