@@ -10,8 +10,10 @@ READY := $(VENV)/.ready
 JOBS ?= 2
 ARGS ?=
 SEED ?=
-SEEDS ?= 10
-SECONDS ?= 30
+SEEDS ?=
+FIRST ?= 1
+SECONDS ?= 15
+MINUTES ?= $(if $(SEEDS),0,10)
 SECTION ?= core
 export PYTHONDONTWRITEBYTECODE := 1
 
@@ -55,8 +57,10 @@ live: $(READY)
 live-full: setup ## Pass the long live tests too
 	@scripts/tier.sh live-full $(PY) -m pytest tests/live tests/contract tests/stories -q
 
-faults: setup ## Run seeded mixes of faults (SEEDS=10 SECONDS=30; SEED=7 runs one again)
-	@FAULT_SEED=$(SEED) FAULT_SEEDS=$(SEEDS) FAULT_SECONDS=$(SECONDS) $(PY) -m pytest tests/faults -q -s -p no:randomly
+faults: setup ## Run seeded mixes of faults (MINUTES=10, or SEEDS=200 SECONDS=15; SEED=7 runs one again)
+	@FAULT_SEED=$(SEED) FAULT_SEEDS=$(SEEDS) FAULT_FIRST=$(FIRST) FAULT_SECONDS=$(SECONDS) \
+	  FAULT_MINUTES=$(MINUTES) FAULT_LANES=$(JOBS) \
+	  scripts/tier.sh faults $(PY) -m pytest tests/faults/test_faults.py -q -n $(JOBS) -p no:randomly
 
 lint: $(READY) ## Format and lint
 	@$(VENV)/bin/ruff format --check controller tests benchmarks scripts

@@ -26,6 +26,7 @@ from w1_rig import (
     floor_seconds,
     fresh_pass,
     installed,
+    largest_request_mib,
     requests_since,
 )
 
@@ -56,6 +57,8 @@ def install(rig: Rig, base: float) -> list[dict[str, Any]]:
             *steady(rig, meter),
         ]
         rows.append(_row("peak memory of the controller", meter.read().peak_mib, "MiB", 200))
+        what = "largest request of all phases, to the next 0.1 MB"
+        rows.append(_row(what, largest_request_mib(rig.plane), "MiB", 1))
         return rows
 
 

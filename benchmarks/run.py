@@ -13,6 +13,11 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+SMALLER = (
+    *("W1_UNITS", "W1_SIZES", "W1_STEADY_SECONDS", "W1_NODES", "W1_PODS", "W1_CONFIG_MAPS"),
+    *("W1_DEPLOYMENTS", "SOAK_UNITS", "SOAK_SECONDS", "SOAK_VIRTUAL_HOURS"),
+)
+"""Environment variables that make a run smaller; such a run is printed and not kept."""
 
 
 def modules(section: str) -> list[ModuleType]:
@@ -20,9 +25,14 @@ def modules(section: str) -> list[ModuleType]:
     import bench_apply
     import bench_cli
     import bench_decide
+    import bench_sizes
+    import bench_soak
     import bench_w1
 
-    table = {"core": [bench_decide, bench_cli, bench_w1], "apply": [bench_apply]}
+    table = {
+        "core": [bench_decide, bench_cli, bench_w1],
+        "apply": [bench_apply, bench_sizes, bench_soak],
+    }
     if section not in table:
         sys.exit(f"no section {section!r}; there are: {', '.join(sorted(table))}")
     return table[section]
@@ -31,7 +41,9 @@ def modules(section: str) -> list[ModuleType]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--section", default="core")
-    parser.add_argument("--only", default="", help="name of one module: decide, cli, w1")
+    parser.add_argument(
+        "--only", default="", help="name of one module: decide, cli, w1, apply, sizes, soak"
+    )
     options = parser.parse_args()
     from measure import machine
     from page import PAGE, page_with
@@ -44,7 +56,7 @@ def main() -> int:
             if not options.only or module.__name__ == f"bench_{options.only}":
                 rows += module.run()
     _print(rows)
-    if not options.only and not os.environ.get("W1_UNITS"):
+    if not options.only and not any(name in os.environ for name in SMALLER):
         at_end = machine()["load_average"]
         results = json.loads((HERE / "results.json").read_text("utf-8"))
         results["sections"][options.section] = {

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["FILES", "SUBTREE_OF_3_UNITS", "commit", "unit_files", "write"]
+__all__ = ["FILES", "SUBTREE_OF_3_UNITS", "commit", "fleet_file", "unit_files", "write"]
 
 SUBTREE_OF_3_UNITS = "e0837403a5468b02bfb1c6a3cade5dd7c5db73f2"
 """Tree hash of apps/ with three units: tests hold the generator to it."""
@@ -172,8 +172,13 @@ def unit_files(number: int, *, namespace: str = "w1", cpu: str = "1m") -> dict[s
     return files
 
 
+def fleet_file(uid: str, namespace: str) -> str:
+    """The Fleet of every benchmark: it takes all Bundles below bundles/."""
+    return _FLEET.format(uid=uid, namespace=namespace)
+
+
 def _all_files(units: int, uid: str, namespace: str) -> Iterator[tuple[str, str]]:
-    yield "fleet.yaml", _FLEET.format(uid=uid, namespace=namespace)
+    yield "fleet.yaml", fleet_file(uid, namespace)
     for number in range(1, units + 1):
         name = _name(number)
         paths = "".join(f"    - /apps/{name}/{file}\n" for file in FILES)

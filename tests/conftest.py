@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from stoker.kube.client import Client
 from stoker.kube.https import HttpsTransport
-from stoker.sim.controlplane import ControlPlane
+from stoker.sim.controlplane import COMPONENTS, ControlPlane
 from stoker.sim.controlplane_binary import Programs, find_or_build
 from stoker.sim.git_http import GitServer
 
@@ -131,8 +131,21 @@ def fresh_control_plane(request: pytest.FixtureRequest, tmp_path: Path) -> Itera
         yield running
 
 
-def _control_plane(request: pytest.FixtureRequest, folder: Path) -> ControlPlane:
-    return ControlPlane(folder, programs=_had(request.config), audit=True)
+@pytest.fixture(scope="module")
+def bare_control_plane(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """As `own_control_plane`, but API server and etcd alone: no controller fills a status."""
+    folder = tmp_path_factory.mktemp("bare-control-plane")
+    with _control_plane(request, folder, ("etcd", "kube-apiserver")) as running:
+        yield running
+
+
+def _control_plane(
+    request: pytest.FixtureRequest, folder: Path, components: tuple[str, ...] = COMPONENTS
+) -> ControlPlane:
+    programs = _had(request.config)
+    return ControlPlane(folder, components=components, programs=programs, audit=True)
 
 
 def _had(config: pytest.Config) -> Programs:

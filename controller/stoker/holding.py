@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from stoker.decide.gates import Admitted, fleet_suspension, gates, waits_for
+from stoker.decide.gates import (
+    NOT_LOOKED_AT,
+    Admitted,
+    Judge,
+    fleet_suspension,
+    gates,
+    waits_for,
+)
 from stoker.decide.hold_back import hold_back
 from stoker.decide.jobs import asks_for_jobs, jobs_after, without_done
 from stoker.decide.moves import earliest
@@ -17,13 +24,16 @@ from stoker.decide.retry import Retry, put_off, retries_after
 from stoker.decide.windows import opening
 from stoker.errors import StokerError
 from stoker.log import get_log
-from stoker.model.change import ChangeSet
+from stoker.model.change import Action, ChangeSet, UnitChanges
+from stoker.model.expression import Expressions
 from stoker.model.fleet import Desired, FleetMode, Unit
 from stoker.model.flow import Held, HeldBy, Standing
+from stoker.model.live import LiveView
 from stoker.model.outcome import PassOutcome
 from stoker.model.ports import Repo
-from stoker.model.refs import SourceRevision, UnitRef
+from stoker.model.refs import ObjectRef, SourceRevision, UnitRef
 from stoker.model.snapshot import Snapshot
+from stoker.objects.readiness import readiness
 from stoker.report import Pending, PreviousStatus, is_retryable, standings_of
 from stoker.source import SourceMemo, source
 
@@ -33,6 +43,7 @@ __all__ = [
     "adopt",
     "earliest",
     "gate",
+    "judging",
     "learn",
     "opens_at",
     "pending_of",
@@ -62,6 +73,10 @@ class Holding:
     """Older commits that were read again for units that wait; None: not to be had."""
     jobs: Mapping[str, str] | None = None
     """Of Jobs that vanish when they are done what last stood; None until it is read."""
+    members: Mapping[UnitRef, tuple[ObjectRef, ...]] = field(default_factory=dict)
+    """What units came to in the last pass, of whose objects an expression asks."""
+    awaited: frozenset[UnitRef] = frozenset()
+    """Units whose objects an expression asks about for a unit that waits now."""
 
 
 def adopt(
@@ -107,11 +122,12 @@ def gate(
     now_ms: int,
     *,
     waits: bool,
+    judge: Judge,
 ) -> tuple[Desired, int | None]:
     """Desired with `held`, and when a suspension lapses (None: never).
 
     Without `waits` nothing is asked about dependencies: a preview shows what comes of a
-    revision in the end.
+    revision in the end. `judge` is what `judging` gives.
     """
     standings = standings_of(previous)
     for unit in desired.units:
@@ -125,8 +141,11 @@ def gate(
             before = _as_it_stands(holding, unit, known, repo, path)
             if before is not None:
                 holding.admitted = {**holding.admitted, unit.ref: before}
-    found = gates(desired, snapshot, standings, holding.admitted, now_ms, waits=waits)
+    found = gates(desired, snapshot, standings, holding.admitted, now_ms, waits=waits, judge=judge)
     holding.admitted = found.admitted
+    waiting = {held.unit for held in found.desired.held if held.by is HeldBy.DEPENDENCY}
+    asked = (unit.flow.asked_by_expression for unit in desired.units if unit.ref in waiting)
+    holding.awaited = frozenset().union(*asked)
     return found.desired, found.wake_at_ms
 
 
@@ -146,6 +165,10 @@ def settle(
     if holding.jobs is None and asks_for_jobs(kept):
         holding.jobs = read_jobs()
     kept = without_done(kept, holding.jobs or {})
+    asked = frozenset[UnitRef]().union(*(unit.flow.asked_by_expression for unit in desired.units))
+    holding.members = {
+        unit.unit: _members(unit) for unit in kept.units if unit.unit in asked and unit.complete
+    }
     return put_off(kept, holding.retries, now_ms)
 
 
@@ -173,15 +196,48 @@ def learn(
 
 
 def opens_at(
-    holding: Holding, ungated: Desired, gated: Desired, after: PreviousStatus, now_ms: int
+    holding: Holding,
+    ungated: Desired,
+    gated: Desired,
+    after: PreviousStatus,
+    now_ms: int,
+    judge: Judge,
 ) -> int | None:
     """Now, when what a held unit waits for has come about in this very pass; else None."""
     standings = standings_of(after)
     for held in gated.held:
         unit = ungated.unit(held.unit) if held.by is HeldBy.DEPENDENCY else None
-        if unit is not None and not waits_for(unit, ungated, standings, holding.admitted):
+        if unit is not None and not waits_for(unit, ungated, standings, holding.admitted, judge):
             return now_ms
     return None
+
+
+def judging(holding: Holding, live: LiveView | None, expressions: Expressions) -> Judge:
+    """Judges units by expressions about the objects they came to, as they are in `live`.
+
+    After a restart, and where a pass ended before it compared a unit, nothing is known.
+    """
+
+    def judge(ref: UnitRef, expression: str) -> str:
+        members = holding.members.get(ref)
+        if live is None or members is None:
+            return NOT_LOOKED_AT
+        return readiness(members, live, expression, expressions).message
+
+    return judge
+
+
+def _members(unit: UnitChanges) -> tuple[ObjectRef, ...]:
+    """The objects that a unit comes to, without Secrets (values do not belong into
+    expressions) and Jobs that are done and gone.
+    """
+    return tuple(
+        change.ref
+        for change in unit.changes
+        if change.action not in {Action.DELETE, Action.KEEP}
+        and (change.ref.group, change.ref.kind) != ("", "Secret")
+        and (change.action is not Action.UNCHANGED or change.live_uid)
+    )
 
 
 def _recovered(

@@ -29,13 +29,17 @@ def hide_value(secret: str) -> None:
             _hidden.add(secret)
 
 
-def _clean(value: Any) -> Any:
-    if isinstance(value, bool | int | float) or value is None:
-        return value
-    text = str(value)
+def _without_secrets(text: str) -> str:
     with _hidden_lock:
         for secret in sorted(_hidden):
             text = text.replace(secret, "***")
+    return text
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, bool | int | float) or value is None:
+        return value
+    text = _without_secrets(str(value))
     text = "".join(c if c.isprintable() else " " for c in text)
     return text[:MAX_VALUE_CHARACTERS]
 
@@ -82,7 +86,14 @@ class Log:
             self._logger.log(level, event, extra={"values": cleaned}, exc_info=traceback)
 
 
-class _Text(logging.Formatter):
+class _Formatter(logging.Formatter):
+    """Tracebacks end with messages of foreign libraries, which may quote what was sent."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - the library's name
+        return _without_secrets(super().formatException(ei))
+
+
+class _Text(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         values: dict[str, Any] = getattr(record, "values", {})
         moment = rfc3339(int(record.created * 1000))[11:19]
@@ -98,7 +109,7 @@ def _quoted(value: Any) -> str:
     return json.dumps(text, ensure_ascii=False) if " " in text or text == "" else text
 
 
-class _Json(logging.Formatter):
+class _Json(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         values: dict[str, Any] = getattr(record, "values", {})
         data = {

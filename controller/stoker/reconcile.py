@@ -23,6 +23,7 @@ from stoker.holding import (
     adopt,
     earliest,
     gate,
+    judging,
     learn,
     opens_at,
     pending_of,
@@ -209,8 +210,11 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     if seen.reconcile != held.handled:
         held.handled, held.retries = seen.reconcile, {}
     waits = reach >= Reach.APPLY or bool(state.previous.units)
-    where = (parts.repo, parts.identity.source_path, found.now_ms)
-    desired, lapse_ms = gate(held, desired, seen.snapshot, state.previous, *where, waits=waits)
+    judge = judging(held, seen.live, Cel())
+    standing = (seen.snapshot, state.previous)
+    where = (*standing, parts.repo, parts.identity.source_path, found.now_ms)
+    desired, lapse_ms = gate(held, desired, *where, waits=waits, judge=judge)
+    parts.observer.awaited = held.awaited
     shapes = shape(desired, parts.repo, parts.renderer, fleet_id, checkpoint=parts.checkpoint)
     plan = decide(desired, shapes.shapes, seen.snapshot, state.history, found.now_ms)
     parts.checkpoint()
@@ -245,18 +249,11 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         plan=plan,
         snapshot=seen.snapshot,
         verify=parts.verify,
-        audit=_audit(parts, desired, found.now_ms),
+        audit=_audit(parts, desired, found.now_ms, reach),
         now_ms=found.now_ms,
     )
-    changes = settle(
-        held,
-        changes,
-        desired,
-        seen.snapshot,
-        state.previous,
-        found.now_ms,
-        parts.history.read_jobs,
-    )
+    read_jobs = parts.history.read_jobs
+    changes = settle(held, changes, desired, *standing, found.now_ms, read_jobs)
     found = replace(found, live=live, changes=changes)
     if reach < Reach.APPLY:
         return found
@@ -275,7 +272,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         fleet_id,
         checkpoint=parts.checkpoint,
     )
-    learn(held, changes, outcome, desired, found.now_ms, parts.history.read_jobs)
+    learn(held, changes, outcome, desired, found.now_ms, read_jobs)
     state.history = History.from_records(plan.history)
     if correct:
         parts.history.save(state.history, adopted, held.jobs)
@@ -299,6 +296,7 @@ def reported(parts: Parts, state: State, found: Pass) -> Pass:
             outcome=found.outcome,
             live=found.live,
             health=health_rules(found.desired),
+            secrets=parts.diff_memo.known,
             previous=state.previous,
             findings=found.findings,
             warnings=parts.warnings(),
@@ -310,16 +308,18 @@ def reported(parts: Parts, state: State, found: Pass) -> Pass:
     wake_ms = earliest(found.wake_at_ms, answer.wake_at_ms)
     if found.ungated is not None and found.desired is not None:
         held = (state.holding, found.ungated, found.desired, answer.memory, found.now_ms)
-        wake_ms = earliest(wake_ms, opens_at(*held))
+        judge = judging(state.holding, found.live, Cel())
+        wake_ms = earliest(wake_ms, opens_at(*held, judge))
     return replace(found, report=answer, wake_at_ms=wake_ms)
 
 
-def _audit(parts: Parts, desired: Desired, now_ms: int) -> Audit | None:
-    """The audit, set to this pass; a fleet that only observes has none."""
-    if parts.audit is not None and desired.fleet.mode is FleetMode.CORRECT:
-        parts.audit.begin(now_ms, parts.cluster.server().version)
-        return parts.audit
-    return None
+def _audit(parts: Parts, desired: Desired, now_ms: int, reach: Reach) -> Audit | None:
+    """The audit, set to this pass; what writes nothing (a mode, a warm-up) has none."""
+    audit = parts.audit if reach >= Reach.APPLY else None
+    if audit is None or desired.fleet.mode is not FleetMode.CORRECT:
+        return None
+    audit.start(parts.cluster, now_ms)
+    return audit
 
 
 def health_rules(desired: Desired | None) -> HealthRules:

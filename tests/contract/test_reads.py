@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contract.api import METADATA, data
+from stoker.kube.requests import ACCEPT_DISCOVERY
 
 
 @pytest.fixture
@@ -171,6 +172,54 @@ def test_kinds_are_discovered(server, path, name, kind, namespaced):
     found = {entry["name"]: entry for entry in server.send("GET", path)["resources"]}
 
     assert (found[name]["kind"], found[name]["namespaced"]) == (kind, namespaced)
+
+
+@pytest.mark.parametrize(
+    ("root", "group", "version", "resource", "kind", "scope", "below"),
+    [
+        ("/api", "", "v1", "pods", "Pod", "Namespaced", {"eviction": "Eviction"}),
+        ("/api", "", "v1", "nodes", "Node", "Cluster", {"status": "Node"}),
+        ("/apis", "apps", "v1", "deployments", "Deployment", "Namespaced", {"scale": "Scale"}),
+        ("/apis", "stoker.dev", "v1alpha1", "gizmos", "Gizmo", "Namespaced", {"status": "Gizmo"}),
+    ],
+)
+def test_all_kinds_below_a_root_come_in_one_answer(  # noqa: PLR0913 - one row of the table
+    server, root, group, version, resource, kind, scope, below
+):
+    """A new definition shows a moment later."""
+    for _ in range(200):
+        answer = server.send("GET", root, accept=ACCEPT_DISCOVERY)
+        groups = {item["metadata"].get("name", ""): item for item in answer["items"]}
+        if group in groups:
+            break
+        server.wait(0.05)
+    first = groups[group]["versions"][0]
+    found = {entry["resource"]: entry for entry in first["resources"]}[resource]
+
+    assert (answer["kind"], answer["apiVersion"]) == (
+        "APIGroupDiscoveryList",
+        "apidiscovery.k8s.io/v2",
+    )
+    assert (first["version"], first["freshness"]) == (version, "Current")
+    assert (found["responseKind"]["kind"], found["scope"]) == (kind, scope)
+    kinds = {one["subresource"]: one["responseKind"]["kind"] for one in found["subresources"]}
+    assert below.items() <= kinds.items()
+
+
+def test_the_preferred_version_is_the_first_told(server):
+    answer = server.send("GET", "/apis", accept=ACCEPT_DISCOVERY)
+    groups = {item["metadata"]["name"]: item for item in answer["items"]}
+
+    assert groups["autoscaling"]["versions"][0]["version"] == "v2"
+
+
+def test_all_in_one_is_preferred_to_the_groups_alone_however_they_are_offered(server):
+    first, second = ACCEPT_DISCOVERY.split(",")
+    offers = (f"{first},{second}", f"{second},{first}", first)
+    kinds = {server.send("GET", "/apis", accept=offer)["kind"] for offer in offers}
+
+    assert kinds == {"APIGroupDiscoveryList"}
+    assert server.send("GET", "/apis", accept=second)["kind"] == "APIGroupList"
 
 
 @pytest.mark.parametrize("path", ["/apis/nope", "/apis/stoker.dev/v9", "/nope"])

@@ -21,14 +21,22 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from faults.plan import ApiFault, Kind, Window
+from faults.plan import ApiFault, Kind, Only, Window
 from stoker.clock import SystemClock
 
 __all__ = ["Forwarded", "Proxy", "make_certificate"]
 
 CLOCK = SystemClock()
 _HOP = frozenset({"connection", "transfer-encoding", "content-length", "keep-alive", "host"})
-_WATCH_FAULTS = frozenset({Kind.WATCH_HANG, Kind.WATCH_END})
+PAGE = b"<html><body>502 Bad Gateway</body></html>"
+REASONS = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    409: "Conflict",
+    410: "Expired",
+    429: "TooManyRequests",
+}
 _WATCH_END_SECONDS = 1.0
 _LONGEST_HANG = 60.0
 
@@ -42,6 +50,8 @@ class Forwarded:
     path: str
     body: bytes
     status: int
+    by: str = ""
+    """The controller that sent it."""
 
 
 def make_certificate(folder: Path) -> tuple[Path, Path]:
@@ -63,8 +73,15 @@ class Proxy:
     """Serves until closed; a context manager. `begin` starts the plan's clock."""
 
     def __init__(
-        self, upstream: str, authority: Path, certificate: tuple[Path, Path], *, seed: int
+        self,
+        upstream: str,
+        authority: Path,
+        certificate: tuple[Path, Path],
+        *,
+        seed: int,
+        client: str = "",
     ) -> None:
+        self.client = client
         self._to = urlsplit(upstream)
         self.upstream_tls = ssl.create_default_context(cafile=str(authority))
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -75,6 +92,7 @@ class Proxy:
         self._begun: float | None = None
         self._forwarded: list[Forwarded] = []
         self._streams: set[_Handler] = set()
+        self._lists: dict[str, bytes] = {}
         self.counts: dict[str, int] = {}
         self.stopping = threading.Event()
         self._http = _Server(("127.0.0.1", 0), _Handler)
@@ -127,12 +145,7 @@ class Proxy:
     def silences_watches(self) -> bool:
         """Whether a watch that runs goes silent now."""
         with self._lock:
-            if self._begun is None:
-                return False
-            now = CLOCK.monotonic() - self._begun
-            silent = any(
-                w.fault.kind is Kind.WATCH_HANG and w.start <= now < w.end for w in self._windows
-            )
+            silent = any(w.fault.kind is Kind.WATCH_HANG for w in self._now())
             if silent:
                 self.counts["watch-silent"] = self.counts.get("watch-silent", 0) + 1
             return silent
@@ -146,21 +159,38 @@ class Proxy:
     def is_faulty(self) -> bool:
         return bool(self._windows)
 
-    def fault_for(self, *, watch: bool) -> ApiFault | None:
+    def repeats_watches(self) -> bool:
+        """Whether a watch tells everything twice now, and in another order."""
+        with self._lock:
+            repeats = any(w.fault.kind is Kind.WATCH_REPEAT for w in self._now())
+            if repeats:
+                self.counts["watch-repeated"] = self.counts.get("watch-repeated", 0) + 1
+            return repeats
+
+    def _now(self) -> list[Window]:
+        if self._begun is None:
+            return []
+        now = CLOCK.monotonic() - self._begun
+        return [window for window in self._windows if window.start <= now < window.end]
+
+    def older_list(self, path: str, content: bytes) -> bytes:
+        """What this list said first of all, kept from when no fault was due; else what it says."""
+        with self._lock:
+            return self._lists.get(path, content)
+
+    def keep_list(self, path: str, content: bytes) -> None:
+        """Remember what a list says, for times when it is to be answered as before."""
+        with self._lock:
+            self._lists[path] = content
+
+    def fault_for(self, method: str, path: str) -> ApiFault | None:
         """How to treat a request that comes now."""
         with self._lock:
-            if self._begun is None:
-                return None
-            now = CLOCK.monotonic() - self._begun
-            for window in self._windows:
-                fits = (window.fault.kind in _WATCH_FAULTS) == watch
-                if window.fault.kind in {Kind.DROP, Kind.STATUS}:
-                    fits = True
-                met = window.start <= now < window.end and fits
-                if met and self._draw.random() < window.fault.share:
-                    name = f"{window.fault.kind}{window.fault.status or ''}"
-                    self.counts[name] = self.counts.get(name, 0) + 1
-                    return window.fault
+            for window in self._now():
+                fault = window.fault
+                if fault.fits(method, path) and self._draw.random() < fault.share:
+                    self.counts[str(fault)] = self.counts.get(str(fault), 0) + 1
+                    return fault
             return None
 
     def note(self, request: Forwarded) -> None:
@@ -217,13 +247,15 @@ class _Handler(BaseHTTPRequestHandler):
         proxy = self.server.proxy
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         watch = "watch=true" in self.path
-        fault = proxy.fault_for(watch=watch)
+        fault = proxy.fault_for(self.command, self.path)
         kind = None if fault is None else fault.kind
         if fault is not None:
             if kind is Kind.DROP:
                 return self.hang_up()
             if kind is Kind.STATUS:
                 return self._say(fault)
+            if kind is Kind.PAGE:
+                return self._answer(200, {"Content-Type": "text/html"}, PAGE)
             if kind in {Kind.DELAY, Kind.HANG} and not self._hold(fault.seconds):
                 return self.hang_up()
             if kind is Kind.HANG:
@@ -263,10 +295,8 @@ class _Handler(BaseHTTPRequestHandler):
             "kind": "Status",
             "apiVersion": "v1",
             "status": "Failure",
-            "reason": {410: "Expired", 401: "Unauthorized", 429: "TooManyRequests"}.get(
-                fault.status, "InternalError"
-            ),
-            "message": "the fault proxy says so",
+            "reason": REASONS.get(fault.status, "InternalError"),
+            "message": fault.message,
             "code": fault.status,
         }
         if fault.retry_after == "body":
@@ -295,10 +325,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._part()
             return self.hang_up()
         finally:
-            request = Forwarded(at_ms, self.command, self.path, body, status)
+            request = Forwarded(
+                at_ms, self.command, self.path, body, status, self.server.proxy.client
+            )
             self.server.proxy.note(request)
         if kind is Kind.LOSE:
             return self.hang_up()
+        if Only.LISTS.fits(self.command, self.path) and status == 200:
+            content = self._list(content, kind)
         headers = {k: v for k, v in answer.getheaders() if k.lower() not in _HOP}
         if kind is not Kind.CUT:
             return self._answer(status, headers, content)
@@ -309,6 +343,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content[: len(content) // 2])
         return self.hang_up()
+
+    def _list(self, content: bytes, kind: Kind | None) -> bytes:
+        """What a list answers: as before under that fault, and kept for then while there is none."""
+        proxy = self.server.proxy
+        if kind is Kind.STALE:
+            return proxy.older_list(self.path, content)
+        if not proxy.is_faulty:
+            proxy.keep_list(self.path, content)
+        return content
 
     def _ask(self, body: bytes) -> http.client.HTTPResponse:
         if self._upstream is None:
@@ -342,6 +385,8 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _relay(self, answer: http.client.HTTPResponse, ends: float) -> None:
+        told: list[bytes] = []
+        rest = b""
         while CLOCK.monotonic() < ends:
             try:
                 part = answer.read1(65_536)
@@ -352,9 +397,16 @@ class _Handler(BaseHTTPRequestHandler):
             if self.server.proxy.silences_watches():
                 self._hold(_LONGEST_HANG)
                 return self.hang_up()
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+            self._tell(part)
+            *whole, rest = (rest + part).split(b"\n")
+            told = [*told, *(line + b"\n" for line in whole)][-6:]
+            if not rest and told and self.server.proxy.repeats_watches():
+                self._tell(b"".join(told[::-1]))
         self.wfile.write(b"0\r\n\r\n")
         return None
+
+    def _tell(self, part: bytes) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
 
     def _part(self) -> None:
         """Close the connection to the API server; the next request makes another."""

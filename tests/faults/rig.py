@@ -1,27 +1,26 @@
 """One run under faults: a real API server, two controllers behind proxies, a faulty Git host.
 
 A plan comes in; what happened (for people) and what was violated go out. Both controllers act
-as users of their own. The fleet is a bundle whose value changes with each commit, and one
-whose objects come and go.
+as users of their own, each with a Git mirror, a log and a git program that a fault can keep
+from writing to disk.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import resource
 import signal
-import subprocess
 import threading
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from faults.oracle import Evidence, violations
+from fakes_disk import FullDisk
+from faults.oracle import Evidence, ended_by_itself, not_left_alone, violations
+from faults.people import People
 from faults.plan import Happening, Plan
 from faults.proxy import Proxy
 from live.running import CLOCK, Running, until
@@ -29,7 +28,6 @@ from stoker.errors import StokerError
 from stoker.kube.client import Client
 from stoker.kube.https import HttpsTransport
 from stoker.kube.transport import Request, Response
-from stoker.model.refs import ObjectRef
 from stoker.report.definitions import definition_manifests
 from stoker.sim.controlplane import ControlPlane
 from stoker.sim.controlplane_flags import kubeconfig
@@ -41,19 +39,25 @@ USERS = ("one", "two")
 SHORT = ("--lease-duration", "4s", "--lease-renew-deadline", "2500ms", "--lease-retry", "500ms")
 LEASE_REACH_MS = 2_500 + 1_200 + 500
 """Renew deadline, the time a write may take, and half a second for a busy machine's stamps."""
+POLL_SECONDS = 0.5
+BEGIN_SECONDS = 240.0
+"""A first start is no part of the bar; two busy cores take a minute for it."""
 CONVERGE_SECONDS = 60.0
-QUIET_SECONDS = 10.0
+QUIET_SECONDS = 10 * POLL_SECONDS
 """Ten polls (I5)."""
-EXTRAS = 4
 PEOPLE_WAIT_SECONDS = 3.0
 STALL_TAIL_MS = 1_000
 """After it goes on, an API server takes so long at most to read what waited."""
+LOOP_KILLS = 3
 GIT_FAULTS = {
     "git-401": GitFault(status=401),
+    "git-404": GitFault(status=404),
     "git-503": GitFault(status=503),
     "git-truncate": GitFault(path="git-upload-pack", truncate=200),
     "git-hang": GitFault(hang=True),
     "git-dead": GitFault(dead=True),
+    "git-full": GitFault(full=True),
+    "git-slow": GitFault(slow=True),
 }
 
 
@@ -65,6 +69,10 @@ class Verdict:
     converged: float | None = None
     met: dict[str, int] = field(default_factory=dict)
     """How many requests each fault met."""
+    began: float = 0.0
+    """Seconds until the fleet stood for the first time."""
+    seconds: float = 0.0
+    """Of the whole run."""
 
 
 @dataclass(slots=True)
@@ -72,6 +80,8 @@ class _Controller:
     user: str
     proxy: Proxy
     kubeconfig: Path
+    folder: Path
+    disk: FullDisk
     process: Running | None = None
     killed: bool = False
     logs: list[Path] = field(default_factory=list)
@@ -91,21 +101,17 @@ class Rig:
         self._folder, self._plane, self._git, self._plan = folder, plane, git, plan
         self.fleet = f"seed-{plan.seed}"
         self.namespace = f"faults-{plan.seed}"
+        self._audit_from = plane.audit_log.stat().st_size
+        self._since_ms = CLOCK.now_ms()
         self._transport = HttpsTransport.from_kubeconfig(plane.kubeconfig_path)
         self._cluster = Client(_Impatient(self._transport), user_agent="kubectl")
-        self._bare = git.create_repo(self.fleet)
-        self._work = folder / "work"
-        self._values: dict[str, str] = {}
-        self._edits: Counter[str] = Counter()
-        self._removed: dict[str, int] = {}
-        self._foreign: dict[str, str] = {}
-        self._extras = list(range(EXTRAS))
-        self._next_extra = EXTRAS
-        self._frozen: list[int] = []
+        self._prepare()
+        bare = git.create_repo(self.fleet)
+        self._people = People(self.fleet, self.namespace, bare, folder, self._cluster)
+        self._undo: list[Callable[[], None]] = []
         self._stalls: list[tuple[int, int]] = []
         self._i9: list[str] = []
-        self._since_ms = CLOCK.now_ms()
-        self._prepare()
+        self._scaled_ms = 1 << 60
         admin = yaml.safe_load(plane.kubeconfig_path.read_text(encoding="utf-8"))
         self._token = admin["users"][0]["user"]["token"]
         self._controllers = [self._controller(user, certificate) for user in USERS]
@@ -129,28 +135,28 @@ class Rig:
                 ],
             }
             self._cluster.apply(binding, manager="kubectl")
-        self._run("clone", "-q", str(self._bare), str(self._work), at=self._folder)
-        self._run("checkout", "-q", "-B", "main")
-        self._commit()
 
     def _controller(self, user: str, certificate: tuple[Path, Path]) -> _Controller:
-        proxy = Proxy(
-            self._plane.url, self._plane.ca_path, certificate, seed=self._plan.seed + len(user)
-        )
+        seed = self._plan.seed + len(user)
+        url, authority = self._plane.url, self._plane.ca_path
+        proxy = Proxy(url, authority, certificate, seed=seed, client=user)
         proxy.__enter__()
-        file = self._folder / f"kubeconfig-{user}"
+        folder = self._folder / user
+        folder.mkdir()
+        file = folder / "kubeconfig"
         file.write_text(kubeconfig(proxy.url, certificate[1], self._token, user), encoding="utf-8")
-        return _Controller(user, proxy, file)
+        return _Controller(user, proxy, file, folder, FullDisk.in_folder(folder))
 
     def _start(self, controller: _Controller) -> None:
-        number = len(controller.logs)
         process = Running(
-            self._folder / f"run-{controller.user}-{number}",
+            controller.folder / f"run-{len(controller.logs)}",
             *("--repo", self._git.url(self.fleet), "--fleet", "fleet.yaml"),
-            *("--poll-interval", "1s", "--listen", "", "--render-workers", "1"),
-            *("--kubeconfig", str(controller.kubeconfig), "--as", controller.user, *SHORT),
+            *("--poll-interval", f"{POLL_SECONDS * 1000:.0f}ms", "--listen", ""),
+            *("--render-workers", "1", "--kubeconfig", str(controller.kubeconfig)),
+            *("--as", controller.user, *SHORT),
             *("--backoff-max", "10s", "--full-pass", "20s"),
-            state=self._folder / f"state-{controller.user}",
+            state=controller.folder / "state",
+            programs=controller.disk.programs,
         )
         controller.process, controller.killed = process, False
         controller.logs.append(process.log)
@@ -159,21 +165,21 @@ class Rig:
     def run(self) -> Verdict:
         """Live through the plan, let everything heal, and judge."""
         verdict = Verdict()
+        began = CLOCK.monotonic()
         stop = threading.Event()
-        keeper = threading.Thread(target=self._keep_alive, args=(stop,), daemon=True)
+        keeper = threading.Thread(target=self._keep, args=(stop,), daemon=True)
         try:
             for controller in self._controllers:
                 self._start(controller)
-            until(self._is_applied)
             keeper.start()
+            verdict.began = self._converge(BEGIN_SECONDS)
+            self._scaled_ms = CLOCK.now_ms()
             self._suffer()
             self._heal()
-            with suppress(TimeoutError):
-                verdict.converged = until(self._is_applied, seconds=CONVERGE_SECONDS)
-            if verdict.converged is None:
-                verdict.violations.append(f"I5: {self._why_not()}")
-            else:
-                verdict.violations += self._quiet()
+            verdict.converged = self._converge(CONVERGE_SECONDS)
+            verdict.violations += self._quiet()
+        except TimeoutError as error:
+            verdict.violations.append(f"I5: {error}")
         finally:
             stop.set()
             if keeper.ident is not None:
@@ -183,6 +189,7 @@ class Rig:
         for controller in self._controllers:
             for name, count in controller.proxy.counts.items():
                 verdict.met[name] = verdict.met.get(name, 0) + count
+        verdict.seconds = CLOCK.monotonic() - began
         return verdict
 
     def _suffer(self) -> None:
@@ -196,43 +203,108 @@ class Rig:
         CLOCK.wait(max(0.0, began + self._plan.seconds - CLOCK.monotonic()))
 
     def _happen(self, happening: Happening) -> None:
+        people, seconds = self._people, happening.seconds
         match happening.what:
             case "commit":
-                self._commit()
+                people.commit()
             case "remove":
-                self._commit(remove=True)
+                people.commit(remove=True)
+            case "git-rewrite":
+                people.commit(amend=True)
             case "drift":
-                self._drift()
+                people.drift()
+            case "scale":
+                people.scale()
             case "note" | "git-race":
-                self._note()
+                people.note()
+            case "git-litter":
+                people.litter()
+            case "git-gone":
+                people.delete_branch()
+                self._later(seconds, people.restore_branch)
+            case "git-protected":
+                people.protect_status(now=True)
+                self._later(seconds, lambda: people.protect_status(now=False))
             case "kill":
-                self._leader_process().kill()
+                self._end_leader(signal.SIGKILL)
+            case "term":
+                self._end_leader(signal.SIGTERM)
+            case "crash-loop":
+                for number in range(LOOP_KILLS):
+                    pause = number * seconds / LOOP_KILLS
+                    self._later(pause, lambda: self._end_leader(signal.SIGKILL), undo=False)
             case "stop":
-                self._stop_for(happening.seconds)
+                self._freeze(self._pid(self._leader()), seconds)
+            case "disk-full":
+                self._fill_disk(self._leader(), seconds)
+            case "few-files":
+                self._exhaust_files(self._pid(self._leader()), seconds)
             case "api-restart":
-                self._plane.kill("kube-apiserver")
-                self._plane.restart("kube-apiserver")
+                self._restart("kube-apiserver")
+            case "etcd-restart":
+                self._restart("etcd")
             case "api-freeze":
-                self._stall("kube-apiserver", happening.seconds)
+                self._stall("kube-apiserver", seconds)
             case "etcd-freeze":
-                self._stall("etcd", happening.seconds)
+                self._stall("etcd", seconds)
             case what:
                 self._git.break_with(GIT_FAULTS[what])
-                timer = threading.Timer(happening.seconds, self._git.heal)
-                timer.daemon = True
-                timer.start()
+                self._later(seconds, self._git.heal)
 
-    def _leader_process(self) -> Running:
+    def _later(self, seconds: float, act: Callable[[], None], *, undo: bool = True) -> None:
+        """Do it after so many seconds; what undoes a fault also when everything heals, once."""
+        done = threading.Lock()
+
+        def once() -> None:
+            if done.acquire(blocking=False):
+                act()
+
+        if undo:
+            self._undo.append(once)
+        timer = threading.Timer(seconds, once)
+        timer.daemon = True
+        timer.start()
+
+    def _leader(self) -> _Controller:
         """The controller that leads as far as the lease says; any that runs else."""
         holder = self._holder()
         running = [c for c in self._controllers if c.process is not None]
-        chosen = next((c for c in running if f"-{c.process.pid}-" in holder), running[0])  # type: ignore[union-attr]
-        chosen.killed = True
-        assert chosen.process is not None
-        return chosen.process
+        return next((c for c in running if f"-{self._pid(c)}-" in holder), running[0])
 
-    def _stop_for(self, seconds: float) -> None:
-        self._freeze(self._leader_process().pid, seconds)
+    def _pid(self, controller: _Controller) -> int:
+        assert controller.process is not None
+        return controller.process.pid
+
+    def _end_leader(self, number: signal.Signals) -> None:
+        leader = self._leader()
+        leader.killed = True
+        with suppress(ProcessLookupError):
+            os.kill(self._pid(leader), number)
+
+    def _fill_disk(self, controller: _Controller, seconds: float) -> None:
+        """Its git children and its log write no byte for so long (c.1 row 10)."""
+        pid = self._pid(controller)
+        controller.disk.fill()
+        _limit(pid, resource.RLIMIT_FSIZE, 0)
+
+        def free() -> None:
+            controller.disk.free()
+            _limit(pid, resource.RLIMIT_FSIZE, None)
+
+        self._later(seconds, free)
+
+    def _exhaust_files(self, pid: int, seconds: float) -> None:
+        """It keeps what it has open, and opens nothing more."""
+        with suppress(OSError):
+            highest = max(int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir())
+            _limit(pid, resource.RLIMIT_NOFILE, highest + 1)
+            self._later(seconds, lambda: _limit(pid, resource.RLIMIT_NOFILE, None))
+
+    def _restart(self, component: str) -> None:
+        now = CLOCK.now_ms()
+        self._plane.kill(component)
+        self._plane.restart(component)
+        self._stalls.append((now, CLOCK.now_ms() + STALL_TAIL_MS))
 
     def _stall(self, component: str, seconds: float) -> None:
         now = CLOCK.now_ms()
@@ -241,30 +313,31 @@ class Rig:
 
     def _freeze(self, pid: int, seconds: float) -> None:
         """SIGSTOP for so long."""
-        self._frozen.append(pid)
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
-        timer = threading.Timer(seconds, _go_on, (pid,))
-        timer.daemon = True
-        timer.start()
+        self._later(seconds, lambda: _go_on(pid))
 
     def _heal(self) -> None:
         for controller in self._controllers:
             controller.proxy.end()
-        for pid in self._frozen:
-            _go_on(pid)
-        self._git.heal()
-        self._commit()
+        for undo in self._undo:
+            undo()
+        self._people.commit()
 
-    def _keep_alive(self, stop: threading.Event) -> None:
-        """What a kubelet does; a process that ends by itself after its start is noted (I9)."""
+    def _keep(self, stop: threading.Event) -> None:
+        """What kubelet and controllers do; who ends by itself after its start is noted (I9)."""
         while not stop.wait(0.5):
+            self._people.run_workloads()
             for controller in self._controllers:
                 process = controller.process
                 if process is None or process.returncode is None:
                     continue
-                if not controller.killed and process.events("controller.started"):
-                    self._i9.append(f"I9: {controller.user} ended with {process.returncode}")
+                self._i9 += ended_by_itself(
+                    controller.user,
+                    process.returncode,
+                    killed=controller.killed,
+                    had_started=bool(process.events("controller.started")),
+                )
                 self._start(controller)
 
     def _end(self) -> None:
@@ -274,90 +347,6 @@ class Rig:
             controller.proxy.__exit__()
         self._transport.close()
 
-    # -------------------------------------------------------------------- people
-    def _commit(self, *, remove: bool = False) -> None:
-        """A new value; with `remove` one of the extras leaves and another comes."""
-        if remove:
-            gone = self._extras.pop(0)
-            self._removed[f"extra-{gone}"] = CLOCK.now_ms()
-            self._extras.append(self._next_extra)
-            self._next_extra += 1
-            (self._work / f"more/extra-{gone}.yaml").unlink()
-        value = f"value-{self._plan.seed}-{len(self._values)}"
-        for path, text in self._files(value).items():
-            target = self._work / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
-        self._run("add", "-A")
-        self._run("commit", "-q", "--allow-empty", "-m", value)
-        commit = self._run("rev-parse", "HEAD")
-        self._values[commit] = value
-        self._edits["side"] += 1
-        self._run("push", "-q", str(self._bare), "HEAD:refs/heads/main")
-
-    def _files(self, value: str) -> dict[str, str]:
-        uid = self._cluster.server().cluster_uid
-        fleet: dict[str, Any] = {
-            "cluster": {"uid": uid},
-            "mode": "Correct",
-            "include": ["/*/bundle.yaml"],
-            "defaults": {"namespace": self.namespace},
-            "prune": {"mode": "Auto", "maxUnits": "100%"},
-            "status": {"branch": f"stoker-status/{self.fleet}", "flushInterval": "1s"},
-        }
-        found = {
-            "fleet.yaml": _dump("Fleet", self.fleet, fleet),
-            "side/bundle.yaml": _dump("Bundle", "side", {"render": {"manifests": ["*.yaml"]}}),
-            "side/namespace.yaml": f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {self.namespace}}}\n",
-            "side/side.yaml": _config_map("side", value),
-            "more/bundle.yaml": _dump("Bundle", "more", {"render": {"manifests": ["*.yaml"]}}),
-        }
-        for number in self._extras:
-            found[f"more/extra-{number}.yaml"] = _config_map(f"extra-{number}", "same")
-        return found
-
-    def _drift(self) -> None:
-        """Somebody edits one object and deletes another."""
-        extra = f"extra-{self._extras[-1]}"
-        for name in ("side", extra):
-            self._edits[name] += 1
-            ref = ObjectRef("", "ConfigMap", self.namespace, name, "v1")
-            with suppress(StokerError):
-                if name == extra:
-                    self._cluster.delete(ref)
-                else:
-                    body = {"data": {"key": "mine"}}
-                    self._cluster.patch(ref, "merge", body, manager="kubectl-edit")
-
-    def _note(self) -> None:
-        """A person commits a file to the status branch, perhaps just while we push."""
-        path, text = f"NOTES-{len(self._foreign)}.md", "mine"
-        branch = f"refs/heads/stoker-status/{self.fleet}"
-        stream = (
-            f"commit {branch}\ncommitter P <p@example.invalid> {CLOCK.now_ms() // 1000} +0000\n"
-            f"data 4\nnote\nfrom {branch}^0\nM 100644 inline {path}\ndata 4\nmine\n"
-        )
-        done = subprocess.run(
-            ["git", "-C", str(self._bare), "fast-import", "--quiet"],
-            input=stream,
-            text=True,
-            capture_output=True,
-            check=False,
-        )
-        if done.returncode == 0:
-            self._foreign[path] = text
-
-    def _run(self, *arguments: str, at: Path | None = None) -> str:
-        who = ("-c", "user.name=Dev", "-c", "user.email=dev@example.invalid")
-        done = subprocess.run(
-            ["git", *who, "-C", str(at or self._work), *arguments],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={"PATH": os.environ["PATH"], "HOME": str(self._folder)},
-        )
-        return done.stdout.strip()
-
     # --------------------------------------------------------------------- looks
     def _holder(self) -> str:
         with suppress(StokerError):
@@ -365,78 +354,43 @@ class Rig:
             return " ".join(str(body["spec"].get("holderIdentity", "")) for body in leases)
         return ""
 
-    def _wanted(self) -> tuple[str, str]:
-        return list(self._values.items())[-1]
-
-    def _data(self) -> dict[str, str]:
-        found = self._cluster.list("", "ConfigMap", self.namespace).items
-        return {
-            body["metadata"]["name"]: str((body.get("data") or {}).get("key", ""))
-            for body in found
-            if body["metadata"]["name"] != "kube-root-ca.crt"
-        }
-
-    def _status(self) -> dict[str, Any]:
-        ref = f"refs/heads/stoker-status/{self.fleet}:status.yaml"
-        shown = subprocess.run(
-            ["git", "-C", str(self._bare), "show", ref], capture_output=True, text=True, check=False
-        )
-        return yaml.safe_load(shown.stdout) or {}
-
-    def _is_applied(self) -> bool:
-        return not self._why_not()
-
-    def _why_not(self) -> str:
-        """What is not yet as the newest commit wants it; empty when all is."""
-        commit, value = self._wanted()
-        wanted = {"side": value} | {f"extra-{number}": "same" for number in self._extras}
+    def _converge(self, seconds: float) -> float:
+        """Wait until all is as wanted; gives how long that took, raises TimeoutError with why not."""
         try:
-            data = self._data()
-        except StokerError as error:
-            return f"the cluster cannot be read: {error.message}"
-        if data != wanted:
-            return f"the cluster holds {data}, wanted {wanted}"
-        status = self._status()
-        applied = str(status.get("lastAppliedRevision", ""))
-        if not applied.endswith(commit):
-            return f"status claims {applied or 'nothing'}, wanted {commit}"
-        ready = {c["type"]: c["status"] for c in status["conditions"]}.get("Ready")
-        return "" if ready == "True" else f"Ready is {ready}"
+            return until(lambda: not self._people.why_not(), seconds=seconds, every=0.5)
+        except TimeoutError:
+            message = f"not within {seconds:.0f} s: {self._people.why_not()}"
+            raise TimeoutError(message) from None
 
     def _quiet(self) -> list[str]:
         """I5: a fixed point is left alone."""
-        CLOCK.wait(2.0)
+        CLOCK.wait(1.0)
         since = CLOCK.now_ms()
         CLOCK.wait(QUIET_SECONDS)
-        found = [
-            f"I5: {request.method} {request.path} at rest"
-            for controller in self._controllers
-            for request in controller.proxy.forwarded
-            if request.at_ms > since
-            and request.method != "GET"
-            and "dryRun" not in request.path
-            and "/leases" not in request.path
-            and "/selfsubjectreviews" not in request.path  # a process that just started
-        ]
-        return found if self._is_applied() else [*found, f"I5: not at rest: {self._why_not()}"]
+        found = not_left_alone((r for c in self._controllers for r in c.proxy.forwarded), since)
+        why_not = self._people.why_not()
+        return [*found, f"I5: not at rest: {why_not}"] if why_not else found
 
     def _evidence(self) -> Evidence:
+        people = self._people
         return Evidence(
             audit_log=self._plane.audit_log,
+            audit_from=self._audit_from,
             since_ms=self._since_ms,
             users=USERS,
             lease_reach_ms=LEASE_REACH_MS,
             namespace=self.namespace,
             forwarded=[r for c in self._controllers for r in c.proxy.forwarded],
-            values=self._values,
-            removed_ms=self._removed,
-            edits=self._edits,
-            bare=self._bare,
-            branch=f"refs/heads/stoker-status/{self.fleet}",
-            foreign=self._foreign,
-            secrets=(self._token,),
+            wanted=people.wanted,
+            removed_ms=people.removed_ms,
+            edits=people.edits,
+            bare=people.bare,
+            branch=people.branch,
+            foreign=people.foreign,
+            secrets=(self._token, *people.secrets),
             logs=tuple(log for c in self._controllers for log in c.logs),
             stalls=tuple(self._stalls),
+            scaled_ms=self._scaled_ms,
         )
 
 
@@ -462,21 +416,8 @@ def _go_on(pid: int) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-def _dump(kind: str, name: str, spec: dict[str, Any]) -> str:
-    body = {
-        "apiVersion": "stoker.dev/v1alpha1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
-    return yaml.safe_dump(body, sort_keys=False)
-
-
-def _config_map(name: str, value: str) -> str:
-    body = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name},
-        "data": {"key": value},
-    }
-    return json.dumps(body) + "\n"
+def _limit(pid: int, kind: int, most: int | None) -> None:
+    """Bound what a process may use, None: as far as it may; nothing for one that has gone."""
+    with suppress(ProcessLookupError):
+        hard = resource.prlimit(pid, kind)[1]
+        resource.prlimit(pid, kind, (hard if most is None else most, hard))

@@ -32,14 +32,22 @@ class Running:
     """One controller process; its log stands in `log`. Killed for certain by `kill`.
 
     `state` is where its Git mirror lies: an empty folder, or what a dead one has left.
+    Programs are looked for in `programs` first.
     """
 
-    def __init__(self, folder: Path, *arguments: str, state: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        state: Path | None = None,
+        programs: Path | None = None,
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / "controller.log"
         command = [sys.executable, "-m", "stoker", "run", "--log-format", "json", *arguments]
         command += ["--state-folder", str(state or folder / "state")]
-        environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+        path = os.environ["PATH"] if programs is None else f"{programs}:{os.environ['PATH']}"
+        environment = {"PATH": path, "HOME": str(folder)}
         with self.log.open("wb") as log:
             self._child = subprocess.Popen(
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log

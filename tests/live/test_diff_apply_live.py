@@ -359,7 +359,7 @@ def custom(kind: str) -> list[dict[str, Any]]:
 
 
 def test_everything_is_in_sync_right_after_one_pass(fleet: Fleet) -> None:
-    """reliability-security.md A1: no false difference, cases.md row 47."""
+    """a.3 A1: no false difference, cases.md row 47."""
     found = fleet.rendered(*yaml.safe_load_all(CORPUS))
     outcome = fleet.run(found)
 
@@ -390,7 +390,7 @@ def test_custom_resources_are_in_sync_after_one_pass(fleet: Fleet) -> None:
 
 
 def test_verify_changes_nothing_in_the_cluster(fleet: Fleet) -> None:
-    """cases.md row 57, reliability-security.md A2: a preview writes nothing."""
+    """cases.md row 57, a.3 A2: a preview writes nothing."""
     found = fleet.rendered(*yaml.safe_load_all(CORPUS))
     changes = fleet.look(found, verify=True)
 
@@ -431,7 +431,7 @@ def test_a_frozen_template_restarts_nothing(fleet: Fleet) -> None:
 
 
 def test_each_kind_of_drift_is_repaired_once(fleet: Fleet) -> None:
-    """reliability-security.md A8: a manual edit is reverted within one pass."""
+    """a.3 A8: a manual edit is reverted within one pass."""
     found = fleet.rendered(*yaml.safe_load_all(CORPUS))
     fleet.run(found)
     live = fleet.live(found)

@@ -206,7 +206,7 @@ def _check(rig: Rig) -> None:
 
 
 def test_a_slice_of_every_kind_is_in_sync_for_a_fresh_process(slice_of_it: Rig) -> None:
-    """reliability-security.md A1, cases.md rows 47, 49 and 51: five objects a kind."""
+    """a.3 A1, cases.md rows 47, 49 and 51: five objects a kind."""
     _check(slice_of_it)
 
 

@@ -175,7 +175,10 @@ BY_HAND: dict[str, Callable[[Writer], None]] = {
 def test_what_a_person_wrote_is_drift_and_taken_back(
     scene: Scene, write: Callable[[Writer], None]
 ) -> None:
-    """design.md 6: Git takes the field back, by force and only that field, and says from whom."""
+    """design.md 6: Git takes the field back, by force and only that field, and says from whom.
+
+    reliability-security c.2 row 49.
+    """
     write(scene.other)
     shown = scene.web()
     scene.fleet.run()
@@ -189,7 +192,10 @@ def test_what_a_person_wrote_is_drift_and_taken_back(
 
 @pytest.mark.parametrize("count", [5, 0])
 def test_a_bare_scale_is_drift(scene: Scene, count: int) -> None:
-    """After a scale to 0 nobody owns the count; Git's rule holds all the same."""
+    """After a scale to 0 nobody owns the count; Git's rule holds all the same.
+
+    reliability-security c.2 row 50.
+    """
     scene.other.scale(count, "kubectl")
     scene.fleet.run()
 
@@ -227,7 +233,10 @@ THEIRS: dict[str, tuple[Callable[[Writer], None], str]] = {
 def test_what_another_controller_took_is_left_and_told(
     scene: Scene, write: Callable[[Writer], None], path: str
 ) -> None:
-    """Two controllers on one field would write for ever: the other one keeps it."""
+    """Two controllers on one field would write for ever: the other one keeps it.
+
+    reliability-security c.2 row 51.
+    """
     write(scene.other)
     before = scene.other.live()
     scene.fleet.run()
@@ -291,7 +300,10 @@ def test_a_labeller_that_never_rests_costs_no_write(
 # ----------------------------------------------------------------------------- counts
 @pytest.mark.parametrize("count", [5, 0], ids=["scaled up", "at zero"])
 def test_a_count_belongs_to_the_autoscaler_while_it_exists(scene: Scene, count: int) -> None:
-    """Zero included, whoever the entries name; when it goes, Git's rule returns."""
+    """Zero included, whoever the entries name; when it goes, Git's rule returns.
+
+    reliability-security c.2 row 50.
+    """
     scene.other.create(autoscaler(scene.fleet.namespace), "kubectl-create")
     scene.other.scale(count, "kube-controller-manager")
     scene.fleet.run()

@@ -154,7 +154,7 @@ def contest(tmp_path: Path, own_control_plane: ControlPlane) -> Iterator[Contest
 
 
 def test_after_a_kill_the_other_writes_at_once_for_its_caches_are_warm(contest, record_property):
-    """Issue B: SIGKILL to the new leader's first write within 17 s, with default durations."""
+    """a.6 L4: issue B: SIGKILL to the new leader's first write within 17 s, with default durations."""
     first, second = contest.pair()
     CLOCK.wait(random.Random(7).uniform(0, 2))
     died_ms = CLOCK.now_ms()

@@ -15,6 +15,7 @@ from stories.faults import Faults
 from stories.files import QUICK, the_village
 from stories.looks import a_pass, rest
 from stories.polls import Polled
+from stories.twins import twin_of
 
 NewWorld = Callable[..., World]
 
@@ -98,7 +99,7 @@ def settled(
             played[key] = world
         folder = tmp_path / f"settled-{len(made)}"
         folder.mkdir()
-        made.append(played[key].copied(folder, wrap=wrap))
+        made.append(twin_of(played[key], folder, wrap=wrap))
         a_pass(made[-1])
         return made[-1]
 

@@ -202,7 +202,10 @@ def test_a_quota_that_changes_meanwhile_is_tried_again(world, faults):
 
 # ------------------------------------------------------------- kinds and namespaces
 def test_an_object_of_a_kind_that_is_not_there_waits_and_the_rest_is_applied(world):
-    """cases.md row 65: something else creates the CRD seconds later."""
+    """cases.md row 65: something else creates the CRD seconds later.
+
+    reliability-security c.2 row 35.
+    """
     world.commit("A widget", side_of(one=WIDGET, more=a_config_map("more")))
     tell(world)
 
@@ -311,3 +314,17 @@ def test_a_name_that_its_owner_gives_up_is_taken_without_a_word(world):
 
     assert is_clean(world)
     assert {"ours": "yes"} == data(world, "taken")
+
+
+def test_a_warning_about_mirrors_leaves_the_status_once_they_can_be_written(world, faults):
+    """What is resolved is told like what happened: not with the next commit of something else."""
+    faults.refuse = forbidding("/modelservices/tiny/status", methods=("PATCH", "PUT"))
+    world.commit("Scale", LESS)
+    world.advance(12)
+    assert ["mirrors-forbidden"] == [code for code, _, _ in errors(fleet_status(world))]
+
+    faults.refuse = lambda request: None
+    world.advance(5)
+
+    assert [] == errors(fleet_status(world))
+    assert is_clean(world)

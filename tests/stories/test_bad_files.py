@@ -68,6 +68,16 @@ TEMPLATES = {
 }
 MISSPELT = "kind: ServiceAccount\nmetadata:\n  name: {{ unit.nam }}\n"
 DUPLICATE = a_service(replicas=5)
+LFS_POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
+CONFLICT = """\
+apiVersion: v1
+<<<<<<< HEAD
+kind: ConfigMap
+=======
+kind: Secret
+>>>>>>> other
+metadata: {name: side}
+"""
 
 FAULTS = {
     "unknown key": Fault(
@@ -87,6 +97,12 @@ FAULTS = {
         "invalid-type",
         "models/tiny.yaml",
         line_of(a_text(replicas="three"), "replicas:"),
+    ),
+    "duration that others read (b.F row 44)": Fault(
+        {"models/tiny.yaml": a_text(coldStart={"deadline": "1.5h"})},
+        "invalid-duration",
+        "models/tiny.yaml",
+        line_of(a_text(coldStart={"deadline": "1.5h"}), "deadline:"),
     ),
     "missing field": Fault(
         {"models/tiny.yaml": a_text(engine=None)},
@@ -127,6 +143,38 @@ FAULTS = {
         unit=SIDE,
         news={},
     ),
+    "manifest in Git LFS": Fault(
+        {"bundles/side/side.yaml": LFS_POINTER},
+        "lfs-pointer",
+        "bundles/side/side.yaml",
+        1,
+        unit=SIDE,
+        news={},
+    ),
+    "manifest with a merge conflict": Fault(
+        {"bundles/side/side.yaml": CONFLICT},
+        "conflict-marker",
+        "bundles/side/side.yaml",
+        2,
+        unit=SIDE,
+        news={},
+    ),
+    "manifest with a tab": Fault(
+        {"bundles/side/side.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n\tname: side\n"},
+        "invalid-yaml",
+        "bundles/side/side.yaml",
+        4,
+        unit=SIDE,
+        news={},
+    ),
+    "manifest with a NUL": Fault(
+        {"bundles/side/side.yaml": "apiVersion: v1\nkind: Config\0Map\n"},
+        "invalid-yaml",
+        "bundles/side/side.yaml",
+        2,
+        unit=SIDE,
+        news={},
+    ),
     "manifest without a name": Fault(
         {"bundles/side/side.yaml": "apiVersion: v1\nkind: ConfigMap\ndata: {key: value}\n"},
         "invalid-manifest",
@@ -148,7 +196,10 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
 def test_a_wrong_unit_file_stops_that_unit_alone_and_its_fix_needs_nobody(world, fault):
-    """cases.md row 93: a False condition must not outlive the mistake that made it."""
+    """cases.md row 93: a False condition must not outlive the mistake that made it.
+
+    reliability-security c.3 rows 64, 65 and 67: a pointer, a tab and a conflict have their line.
+    """
     before = as_it_stands(world)
 
     world.commit("A mistake", {**fault.files, **fault.news})
@@ -183,7 +234,10 @@ def test_a_wrong_unit_file_stops_that_unit_alone_and_its_fix_needs_nobody(world,
     ids=["not YAML", "merge conflict"],
 )
 def test_a_file_that_cannot_be_read_holds_every_delete(world, code, text, line):
-    """Nobody can tell which units the file still holds: what left Git beside it stays, too."""
+    """Nobody can tell which units the file still holds: what left Git beside it stays, too.
+
+    reliability-security c.3 row 67.
+    """
     before = as_it_stands(world)
 
     world.commit("A mistake", {"models/tiny.yaml": text, "models/other.yaml": None, **NEWS})

@@ -89,6 +89,7 @@ def test_an_unreachable_repository_leaves_the_last_good_state_at_work(new_world)
 
 
 def test_a_repository_that_is_gone_is_told_and_nothing_is_touched(world):
+    """reliability-security c.3 row 56."""
     before = as_it_stands(world)
 
     move_away(world)
@@ -107,7 +108,7 @@ def test_a_repository_that_is_gone_is_told_and_nothing_is_touched(world):
 
 
 def test_an_emptied_repository_deletes_nothing(world):
-    """cases.md row 9: no commit is not the same as no units."""
+    """cases.md row 9: no commit is not the same as no units (reliability-security c.3 row 66)."""
     before = as_it_stands(world)
     move_away(world)
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(world.bare)], check=True)
@@ -138,6 +139,7 @@ def test_an_empty_repository_waits_for_its_first_commit(new_world):
 
 
 def test_a_deleted_branch_deletes_nothing(world):
+    """reliability-security c.3 row 61."""
     before = as_it_stands(world)
     head = subprocess.run(
         ["git", "-C", str(world.bare), "rev-parse", "refs/heads/main"],
@@ -183,7 +185,10 @@ BAD_FLEETS = {
 
 @pytest.mark.parametrize(("text", "code", "line"), BAD_FLEETS.values(), ids=BAD_FLEETS.keys())
 def test_a_fleet_file_that_cannot_be_used_changes_and_deletes_nothing(world, text, code, line):
-    """A missing Fleet file, a changed name, a unit set that shrank to nothing: an error each."""
+    """A missing Fleet file, a changed name, a unit set that shrank to nothing: an error each.
+
+    reliability-security c.1 row 16.
+    """
     before = as_it_stands(world)
 
     world.commit("A mistake", {FLEET: text, "notes/later.yaml": "# nothing yet\n"})

@@ -142,7 +142,7 @@ def test_a_field_that_leaves_git_after_an_adoption_leaves_the_object(here):
 
 
 def test_another_fleets_object_is_not_adopted_whatever_git_says(here):
-    """reliability-security.md c.2 row 52: two Stokers never take from each other."""
+    """a.6 L5: reliability-security.md c.2 row 52: two Stokers never take from each other."""
     body = yaml.safe_load(a_config_map("notes", namespace="llm"))
     mark = names.owner_mark("other", UnitRef("Bundle", "llm", "x"), NOTES)
     body["metadata"]["annotations"] = {names.OWNER: mark}
@@ -242,6 +242,7 @@ def test_a_typed_annotation_is_no_consent(here):
 
 # ----------------------------------------------------------------------- recreate
 def test_a_fixed_field_is_changed_by_delete_and_create_where_git_says_so(here):
+    """reliability-security c.2 row 44."""
     here.commit("Make", side(web=a_deployment(2)))
     here.settle()
     before = here.cluster.get(WEB)["metadata"]["uid"]
@@ -279,6 +280,7 @@ def test_nothing_is_deleted_that_could_not_be_made_again(here):
 
 # -------------------------------------------------------------------- left alone
 def test_an_object_that_git_leaves_alone_is_neither_drift_nor_pruned(here):
+    """cases.md row 75."""
     here.commit("Make", side(notes=a_config_map("notes")))
     tell(here)
     alone = a_config_map("notes", {"key": "other"}, annotations=says(reconcile="disabled"))

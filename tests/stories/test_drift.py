@@ -67,6 +67,7 @@ spec:
 
 # ---------------------------------------------------------------- fields of others, and ours
 def test_a_field_changed_by_hand_is_put_back_once(world):
+    """a.3 A8."""
     patch = {"data": {"key": "by hand"}}
     world.cluster.patch(SIDE_MAP, "merge", patch, manager="kubectl-edit")
 
@@ -96,6 +97,7 @@ def test_labels_of_another_controller_cost_no_write(world, faults):
 
 
 def test_a_key_of_another_controller_in_our_map_stays(world):
+    """a.3 A5 and A6."""
     theirs = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"theirs": "yes"}}
     theirs["metadata"] = {"name": "side", "namespace": "llm"}
     world.cluster.apply(theirs, manager="operator")
@@ -139,7 +141,10 @@ def test_other_spellings_of_an_amount_are_no_drift(world, faults):
 
 # -------------------------------------------------------------------- refused changes
 def test_an_immutable_field_is_an_error_with_the_servers_reason(world):
-    """cases.md row 45: a swallowed refusal was shown as Synced."""
+    """cases.md row 45: a swallowed refusal was shown as Synced.
+
+    reliability-security c.2 row 44.
+    """
     world.commit("A job", side_of(job=a_job("registry.example/job:1")))
     world.advance(3)
     before = standing(world)

@@ -70,7 +70,10 @@ def test_a_branch_by_its_full_name_is_the_same_branch(new_world):
 
 
 def test_a_branch_that_is_forced_back_is_followed_back(world):
-    """A revert by force is a change like any other; history of the fleet is Git's."""
+    """A revert by force is a change like any other; history of the fleet is Git's.
+
+    reliability-security c.3 row 60.
+    """
     first = git(world.work_tree, "rev-parse", "HEAD")
     world.commit("News", NEW)
     tell(world)

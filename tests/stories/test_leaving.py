@@ -65,6 +65,18 @@ def ours(world) -> list[str]:
     return sorted(found)
 
 
+def stamps(world) -> list[str]:
+    """Annotations and labels of ours on objects themselves; pods keep their labels."""
+    return [
+        f"{kind}/{body['metadata']['name']} {key}"
+        for group, kind in KINDS
+        for body in world.objects(group, kind, "" if kind == "Namespace" else "llm")
+        for place in ("annotations", "labels")
+        for key in body["metadata"].get(place) or {}
+        if key.startswith("stoker.dev/")
+    ]
+
+
 def state_of(world) -> list[str]:
     return [o["metadata"]["name"] for o in world.objects("", "ConfigMap", "stoker-system")]
 
@@ -82,6 +94,7 @@ def test_leaving_keeps_every_object_every_value_and_every_pod(world, stoker):
     assert (0, "") == (code, "" if code == 0 else err)
     assert "released field manager; 0 pods restarted" in out.splitlines()[-1]
     assert [] == ours(world)
+    assert [] == stamps(world)
     assert set(before) == set(as_it_stands(world))
     assert pods == pod_uids(world)
     assert specs == {

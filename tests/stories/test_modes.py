@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from stoker.cli.world import WorldNode
 from stoker.model.refs import ObjectRef
+from stoker.model.times import rfc3339
 from stoker.objects import names
+from stoker.objects.wishes import OVERRIDE, text_of_override
 from stories.files import FLEET, a_fleet, a_patient_fleet, a_service, the_fleet, the_village
 from stories.looks import (
     as_it_stands,
@@ -234,3 +236,28 @@ def test_back_to_observe_a_running_fleet_stays_as_it_is(world, faults):
     assert 1 == len(serving(world))
     assert "Service/tiny" in standing(world)
     assert pod_uids(world) < {uid for name, (uid, _) in before.items() if name.startswith("Pod/")}
+
+
+def test_an_override_typed_beside_an_autoscaler_is_refused_where_people_look(settled):
+    """`stoker override` refuses it; typed by hand it would else be ignored without a word."""
+    world = settled(by_scheduler(1), *NODES)
+    an_autoscaler(world)
+    scale(world, 3)
+    rest(world)
+    mirror = ObjectRef("stoker.dev", "ModelService", "llm", "tiny", "v1alpha1")
+    until_ms = world.clock.now_ms() + 3_600_000
+    value = text_of_override(2, "quiet night", world.clock.now_ms(), until_ms)
+    body = {"metadata": {"annotations": {OVERRIDE: value}}}
+    world.cluster.patch(mirror, "merge", body, manager="kubectl-annotate")
+    rest(world)
+
+    told = f"2 until {rfc3339(until_ms)}: refused, HorizontalPodAutoscaler/tiny owns the count"
+    assert 3 == count(world)
+    assert f"{told} (quiet night)" == unit_status(world, TINY)["count"]["refused"]
+
+    world.cluster.patch(
+        mirror, "merge", {"metadata": {"annotations": {OVERRIDE: None}}}, manager="kubectl-annotate"
+    )
+    rest(world)
+
+    assert "refused" not in unit_status(world, TINY)["count"]

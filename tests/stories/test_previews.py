@@ -204,7 +204,7 @@ def test_a_kept_plan_is_applied_while_it_holds(world, stoker, tmp_path):
 
 
 def test_a_plan_that_has_moved_is_refused(world, stoker, tmp_path):
-    """Exit 3, with what moved; nothing is written."""
+    """b.F row 43: exit 3, with what moved; nothing is written."""
     file = tmp_path / "plan.json"
     world.commit("Two", {"bundles/side/side.yaml": a_config_map("side", {"key": "two"})})
     assert 0 == stoker("plan", "--out", str(file))[0]
@@ -221,6 +221,7 @@ def test_a_plan_that_has_moved_is_refused(world, stoker, tmp_path):
 
 
 def test_a_plan_file_that_somebody_edited_is_refused(world, stoker, tmp_path):
+    """b.F row 43, b.A row 33."""
     file = tmp_path / "plan.json"
     assert 0 == stoker("plan", "--out", str(file))[0]
     file.write_text(file.read_text().replace('"fleet": "local"', '"fleet": "other"'))

@@ -244,7 +244,10 @@ def test_an_object_to_be_kept_stays_and_is_told(world, annotation):
 
 
 def test_children_that_copied_our_marks_are_not_ours(world):
-    """cases.md row 71: an operator copies all labels and annotations to what it makes."""
+    """cases.md row 71: an operator copies all labels and annotations to what it makes.
+
+    reliability-security c.2 row 48.
+    """
     parent = world.cluster.get(ObjectRef("", "ConfigMap", "llm", "side"))
     owner = {
         "apiVersion": "v1",

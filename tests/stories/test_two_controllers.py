@@ -182,7 +182,7 @@ def test_a_new_leader_has_the_fleet_rendered_already(contest):
 
 @pytest.mark.parametrize("number", [1, 2, 5], ids=lambda n: f"before write {n}")
 def test_who_stood_still_within_a_pass_writes_nothing_after_it(contest, number):
-    """Research c.1 row 7, I1: its threads go on where they stood, on what they believed."""
+    """a.6 L3: research c.1 row 7, I1: its threads go on where they stood, on what they believed."""
     world, one, two = contest
     settle(world, one, two)
     world.commit("News", NEWS)

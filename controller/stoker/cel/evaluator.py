@@ -8,23 +8,26 @@ first expression, and without it every answer is an error that says so. Called b
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
-from stoker.cel.library import declarations
+from stoker.cel.library import LEFT_OUT, declarations
 from stoker.cel.sums import joining_sums
 from stoker.model.expression import Answer, Fault, Truth
 
-__all__ = ["MAX_CHARACTERS", "PACKAGE", "VARIABLES", "Cel"]
+__all__ = ["ALL_VARIABLES", "MAX_CHARACTERS", "PACKAGE", "VARIABLES", "Cel"]
 
 PACKAGE = "cel-expr-python"
 
 VARIABLES = ("object", "self", "apiVersion", "kind", "metadata", "spec", "status", "data")
 """Names an expression may use: the object (as admission policies and CRD rules call it) and
 its fields at the top (as Flux has them). A field that the object lacks is an empty map."""
+
+ALL_VARIABLES = ("objects",)
+"""The names of an expression about all objects of a unit: the list of them."""
 
 _CONFIGURATION = "name: stoker\nextensions:\n" + "".join(
     f"- name: {name}\n" for name in ("optional", "math", "bindings", "two-var-comprehensions")
@@ -38,6 +41,7 @@ MAX_CHARACTERS = 4096
 _REMEMBERED = 2048
 _PLACE = re.compile(r"ERROR: <input>:(\d+):(\d+): ([^\n]*)")
 _NOISE = re.compile(r" expecting \{.*|,? ?\(in container ''\)| \[[A-Z_]+\]$")
+_UNDECLARED = re.compile(r"undeclared reference to '([^'.]+)")
 _STATUS_CODE = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _MAX_MESSAGE = 300
 
@@ -45,18 +49,25 @@ _MAX_MESSAGE = 300
 class Cel:
     """The evaluator: what is compiled is remembered by its text, for the process."""
 
-    def about(self, manifest: Mapping[str, Any]) -> _Object:
+    def about(self, manifest: Mapping[str, Any]) -> _Asked:
         """Questions about a live object, which must not change meanwhile."""
-        return _Object(manifest)
+        return _Asked(VARIABLES, lambda: _variables(manifest))
 
-    def faults(self, expression: str, *, text: bool = False) -> tuple[Fault, ...]:
+    def about_all(self, manifests: Sequence[Mapping[str, Any]]) -> _Asked:
+        """Questions about `objects`, the list of these, which must not change meanwhile."""
+        return _Asked(ALL_VARIABLES, lambda: {"objects": list(manifests)})
+
+    def faults(
+        self, expression: str, *, text: bool = False, about_all: bool = False
+    ) -> tuple[Fault, ...]:
         """Why the expression cannot be used, in its order; empty when it can.
 
         Without the package every expression passes: nobody can tell.
         """
-        if _runtime() is None:
+        names = ALL_VARIABLES if about_all else VARIABLES
+        if _runtime(names) is None:
             return ()
-        compiled = _compiled(expression)
+        compiled = _compiled(expression, names)
         if compiled.faults:
             return compiled.faults
         wanted = ("STRING", "DYN") if text else ("BOOL", "DYN")
@@ -72,8 +83,11 @@ class Cel:
 
 
 @dataclass(slots=True)
-class _Object:
-    manifest: Mapping[str, Any]
+class _Asked:
+    """Questions with these names; their values are made and converted for the first one."""
+
+    names: tuple[str, ...]
+    values: Callable[[], dict[str, Any]]
     activation: Any = field(default=None)
 
     def ask(self, expression: str) -> Answer:
@@ -96,15 +110,15 @@ class _Object:
 
         Other values are not converted: a list of lists may be small and its copy huge.
         """
-        runtime = _runtime()
+        runtime = _runtime(self.names)
         if runtime is None:
             return None, f"the package {PACKAGE} is not installed"
-        compiled = _compiled(expression)
+        compiled = _compiled(expression, self.names)
         if compiled.faults:
             return None, compiled.faults[0].message
         try:
             if self.activation is None:
-                self.activation = runtime.environment.Activation(_variables(self.manifest))
+                self.activation = runtime.environment.Activation(self.values())
             result = compiled.program.eval(self.activation)
             kind = result.type().name()
             if kind == "ERROR":
@@ -147,9 +161,9 @@ def _is_installed() -> bool:
     return find_spec("cel_expr_python") is not None
 
 
-@lru_cache(maxsize=1)
-def _runtime() -> _Runtime | None:
-    """The library with our functions in it; None where it is not installed."""
+@lru_cache(maxsize=2)
+def _runtime(names: tuple[str, ...]) -> _Runtime | None:
+    """The library with our functions and these variables; None where it is not installed."""
     try:
         from cel_expr_python import cel
     except ImportError:
@@ -157,18 +171,18 @@ def _runtime() -> _Runtime | None:
     return _Runtime(
         cel.NewEnv(
             config=cel.NewEnvConfigFromYaml(_CONFIGURATION),
-            variables=dict.fromkeys(VARIABLES, cel.Type.DYN),
+            variables=dict.fromkeys(names, cel.Type.DYN),
             functions=declarations(cel),
         )
     )
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _compiled(expression: str) -> _Compiled:
+def _compiled(expression: str, names: tuple[str, ...]) -> _Compiled:
     if len(expression) > MAX_CHARACTERS:
         message = f"has {len(expression)} characters; {MAX_CHARACTERS} are allowed"
         return _Compiled(faults=(Fault(message),))
-    runtime = _runtime()
+    runtime = _runtime(names)
     assert runtime is not None, "asked before"
     try:
         program = runtime.environment.compile(expression)
@@ -181,10 +195,18 @@ def _compiled(expression: str) -> _Compiled:
 def _faults(text: str) -> tuple[Fault, ...]:
     """What the compiler says, by place."""
     found = [
-        Fault(_cut(_NOISE.sub("", message)), int(line), int(column))
+        Fault(_cut(_explained(_NOISE.sub("", message))), int(line), int(column))
         for line, column, message in _PLACE.findall(text)
     ]
     return tuple(found) or (Fault(_plain(text)),)
+
+
+def _explained(message: str) -> str:
+    """A name that Kubernetes has is no slip of the pen: say that it is left out."""
+    named = _UNDECLARED.search(message)
+    if named is None or named[1] not in LEFT_OUT:
+        return message
+    return f"{message}; Kubernetes has it, here it is left out"
 
 
 def _plain(text: str) -> str:

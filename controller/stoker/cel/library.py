@@ -1,4 +1,4 @@
-"""Functions on text and lists that Kubernetes' CEL has beyond the standard, within bounds.
+"""The functions that Kubernetes' CEL has beyond the standard, within bounds of ours.
 
 The runtime's own string extension can grow a text a thousandfold with one call, so these
 stand in for it. Called once by evaluator, when the first expression is compiled.
@@ -10,55 +10,74 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["MAX_TEXT", "declarations"]
+from stoker.cel.addresses import address_functions
+from stoker.cel.declare import Overloads, declared, global_, member
+from stoker.cel.quantities import quantity_functions
+from stoker.cel.urls import url_functions
+
+__all__ = ["LEFT_OUT", "MAX_TEXT", "declarations"]
 
 MAX_TEXT = 16_384
 """Characters of a text that a function gives: 160 MB when a loop makes as many as it may."""
 
 
+LEFT_OUT = frozenset(
+    {"distinct", "find", "findAll", "flatten", "format", "range", "reverse", "semver", "isSemver"}
+    | {"slice", "sort", "sortBy", "authorizer", "jsonpatch"}
+)
+"""Names that Kubernetes' CEL has and this one has not, on purpose (decision note 17)."""
+
+
 def declarations(cel: Any) -> list[Any]:
     """Every function with its overloads, for the runtime's module `cel`."""
-    kind = cel.Type
+    return [
+        *declared(cel, _of_texts_and_lists(cel.Type)),
+        *declared(cel, _of_sets(cel.Type)),
+        *quantity_functions(cel),
+        *url_functions(cel),
+        *address_functions(cel),
+    ]
+
+
+def _of_texts_and_lists(kind: Any) -> dict[str, Overloads]:
     text, whole, truth, anything = kind.STRING, kind.INT, kind.BOOL, kind.DYN
     texts, things = kind.List(text), kind.List(anything)
-    table: dict[str, list[tuple[Any, list[Any], Callable[..., Any]]]] = {
-        "charAt": [(text, [text, whole], _char_at)],
-        "indexOf": [(whole, [text, text], str.find)],
-        "isSorted": [(truth, [things], _is_sorted)],
+    plain = (text, whole, truth, kind.DOUBLE)
+    return {
+        "charAt": [member(text, [text, whole], _char_at)],
+        "indexOf": [
+            member(whole, [text, text], str.find),
+            *(member(whole, [things, wanted], _first_position) for wanted in plain),
+        ],
+        "isSorted": [member(truth, [things], _is_sorted)],
         "join": [
-            (text, [texts], lambda items: _join(items, "")),
-            (text, [texts, text], _join),
+            member(text, [texts], lambda items: _join(items, "")),
+            member(text, [texts, text], _join),
         ],
-        "lastIndexOf": [(whole, [text, text], str.rfind)],
-        "lowerAscii": [(text, [text], _lower)],
-        "max": [(anything, [things], _greatest)],
-        "min": [(anything, [things], _least)],
-        "replace": [(text, [text, text, text], _replace)],
-        "split": [(texts, [text, text], _split)],
+        "lastIndexOf": [
+            member(whole, [text, text], str.rfind),
+            *(member(whole, [things, wanted], _last_position) for wanted in plain),
+        ],
+        "lowerAscii": [member(text, [text], _lower)],
+        "max": [member(anything, [things], _greatest)],
+        "min": [member(anything, [things], _least)],
+        "replace": [member(text, [text, text, text], _replace)],
+        "split": [member(texts, [text, text], _split)],
         "substring": [
-            (text, [text, whole], lambda value, start: _substring(value, start, len(value))),
-            (text, [text, whole, whole], _substring),
+            member(text, [text, whole], lambda value, start: _substring(value, start, len(value))),
+            member(text, [text, whole, whole], _substring),
         ],
-        "sum": [(anything, [things], _sum)],
-        "trim": [(text, [text], lambda value: _bounded(value.strip()))],
-        "upperAscii": [(text, [text], _upper)],
+        "sum": [member(anything, [things], _sum)],
+        "trim": [member(text, [text], lambda value: _bounded(value.strip()))],
+        "upperAscii": [member(text, [text], _upper)],
     }
-    return [
-        cel.FunctionDecl(
-            name,
-            [
-                cel.Overload(f"stoker_{name}_{len(parameters)}", result, parameters, True, call)
-                for result, parameters, call in overloads
-            ],
-        )
-        for name, overloads in table.items()
-    ] + [
-        cel.FunctionDecl(
-            f"sets.{name}",
-            [cel.Overload(f"stoker_sets_{name}", truth, [things, things], False, call)],
-        )
-        for name, call in _SETS.items()
-    ]
+
+
+def _of_sets(kind: Any) -> dict[str, Overloads]:
+    things = kind.List(kind.DYN)
+    return {
+        f"sets.{name}": [global_(kind.BOOL, [things, things], call)] for name, call in _SETS.items()
+    }
 
 
 def _plain(items: list[Any]) -> frozenset[tuple[bool, Any]]:
@@ -139,6 +158,21 @@ def _least(items: list[Any]) -> int | float:
     if not items:
         raise ValueError("min() of an empty list")
     return min(_numbers(items, "min"))
+
+
+def _first_position(items: list[Any], wanted: Any) -> int:
+    found = (at for at, item in enumerate(items) if _is_same(item, wanted))
+    return next(found, -1)
+
+
+def _last_position(items: list[Any], wanted: Any) -> int:
+    found = (at for at in range(len(items) - 1, -1, -1) if _is_same(items[at], wanted))
+    return next(found, -1)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Equality in which true is not 1."""
+    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
 
 
 def _is_sorted(items: list[Any]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from stoker.errors import Finding
@@ -121,6 +122,7 @@ def _annotations(manifest: Manifest, path: str, annotations: Any) -> Iterator[Fi
         yield Finding(manifest.source, "invalid-annotation", message, field=f"{path}.annotations")
 
 
+@lru_cache(maxsize=4096)
 def _key_problem(key: str) -> str:
     prefix, slash, name = key.rpartition("/")
     if slash and not (_SUBDOMAIN.fullmatch(prefix) and len(prefix) <= MAX_NAME):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from stoker._version import __version__
+from stoker.credential_file import read_credential
 from stoker.errors import Stalled
 from stoker.kube.caller import account_of_token
 from stoker.kube.client import Client
@@ -45,7 +46,11 @@ def connect(
     assert isinstance(transport, _ActingAs)
     transport.as_user = as_user
     inner: Transport = transport if gate is None else Gated(transport, gate)
-    return Client(_Bounded(inner, timeout_seconds), user_agent=f"stoker/{__version__}")
+    return Client(
+        _Bounded(inner, timeout_seconds),
+        user_agent=f"stoker/{__version__}",
+        warnings=transport.warnings,
+    )
 
 
 def expected_caller(kubeconfig: Path | None = None, context: str = "", as_user: str = "") -> str:
@@ -55,17 +60,19 @@ def expected_caller(kubeconfig: Path | None = None, context: str = "", as_user: 
     token = ""
     try:
         if _in_pod(kubeconfig, context):
-            token = SERVICE_ACCOUNT_TOKEN.read_text("ascii")
+            token = _token_in(SERVICE_ACCOUNT_TOKEN)
         else:
             access = access_from_kubeconfig(
                 kubeconfig, context or None, allow_exec=True, environment=os.environ
             )
-            token = (
-                Path(access.token_file).read_text("ascii") if access.token_file else access.token
-            )
-    except (OSError, ValueError, Stalled):
+            token = _token_in(Path(access.token_file)) if access.token_file else access.token
+    except (ValueError, Stalled):
         return ""  # connecting names what is wrong with it
     return account_of_token(token.strip())
+
+
+def _token_in(path: Path) -> str:
+    return read_credential(path, code="token-unreadable").decode("ascii")
 
 
 def context_name(kubeconfig: Path | None = None, context: str = "") -> str:

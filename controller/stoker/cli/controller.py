@@ -75,7 +75,7 @@ def build_work(session: Session, revision: SourceRevision, metrics: Metrics) -> 
         lambda: ensure_namespace(parts.cluster, session.target.namespace, parts.identity.fleet_id)
     )
     parts.written = lambda: publisher.written
-    parts.warnings = lambda: (*mirrors.warnings, *publisher.warnings)
+    parts.warnings = lambda: (*session.warnings, *mirrors.warnings, *publisher.warnings)
     return Work(parts, state, metrics, publisher, mirrors)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from stoker.cli.narrow import body_of, replaced_name
+from stoker.cli.style import one_line
 from stoker.errors import Finding
 from stoker.model.change import Action, Change, ChangeSet, FieldChange
 from stoker.model.fleet import Desired
@@ -64,7 +65,7 @@ def _whole(change: Change, secrets: KnownSecrets) -> list[str]:
 def _hunks(fields: Iterable[FieldChange]) -> list[str]:
     lines = []
     for field in fields:
-        lines.append(f"@@ {field.path} @@")
+        lines.append(f"@@ {one_line(field.path)} @@")
         if field.before is not None:
             lines.append(f"-{json.dumps(field.before, sort_keys=True, default=str)}")
         if field.after is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stoker.cli.compare import Compared
+from stoker.cli.diff_forms import secrets_of
 from stoker.model.change import Action
 from stoker.model.outcome import Health
 from stoker.model.refs import ObjectRef, UnitRef
@@ -23,6 +24,7 @@ def health_lines(found: Compared, unit: UnitRef, rules: HealthRules) -> Iterator
     refs = [
         ref for ref in _rendered(found, unit) if unit.kind != "ModelService" or not _served(ref)
     ]
+    hide = secrets_of(found.changes).hide_text if found.changes is not None else str
     judged = [(ref, _verdict(found, ref, rules)) for ref in refs]
     wrong = [(ref, verdict) for ref, verdict in judged if verdict.status is not Health.HEALTHY]
     if not refs:
@@ -31,7 +33,7 @@ def health_lines(found: Compared, unit: UnitRef, rules: HealthRules) -> Iterator
     for ref, verdict in wrong:
         yield f"  {ref}  {verdict.status}: {verdict.reason}"
         if verdict.message:
-            yield f"    {clean(verdict.message)}"
+            yield f"    {clean(hide(verdict.message))}"
         if verdict.by:
             yield f"    by {verdict.by}"
 

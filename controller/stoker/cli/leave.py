@@ -89,12 +89,16 @@ class Left:
     """What was done; printed as ux.md has it."""
 
     kept: tuple[Held, ...] = ()
+    deleted: int = 0
+    """Objects that `deletionPolicy: Delete` took away before."""
     restarted: int = 0
     problems: tuple[str, ...] = field(default=())
 
     def __str__(self) -> str:
         """`kept 45 objects in 2 namespaces; released field manager; 0 pods restarted`."""
-        return f"kept {_count(self.kept)}; released field manager; {self.restarted} pods restarted"
+        gone = f"deleted {self.deleted} objects; " if self.deleted else ""
+        kept = f"kept {_count(self.kept)}"
+        return f"{gone}{kept}; released field manager; {self.restarted} pods restarted"
 
 
 def _count(held: tuple[Held, ...]) -> str:
@@ -272,7 +276,7 @@ class Leave:
             return "", ""
         return str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or "")
 
-    def _checkpoint(self) -> None:
+    def checkpoint(self) -> None:
         """Keep the lease while there is work."""
         if self._clock.monotonic() < self._renewed + RENEW_SECONDS:
             return
@@ -281,10 +285,10 @@ class Leave:
         self._renewed = self._clock.monotonic()
 
     # ---------------------------------------------------------------------- go
-    def go(self, found: Found) -> Left:
+    def go(self, found: Found, deleted: int = 0) -> Left:
         """Give up what is held, then remove our state; nothing of it while objects are left."""
         released = release_objects(
-            self._cluster, self._fleet_id, found.held, checkpoint=self._checkpoint
+            self._cluster, self._fleet_id, found.held, checkpoint=self.checkpoint
         )
         problems = [
             f"{item.ref}: {item.error.message} [{item.error.code}]"
@@ -295,9 +299,9 @@ class Leave:
         kept = tuple(item for item in found.held if item.ref not in failed)
         restarted = sum(item.restarted for item in released)
         if problems:
-            return Left(kept, restarted, tuple(problems))
+            return Left(kept, deleted, restarted, tuple(problems))
         for ref, uid in found.state:
-            self._checkpoint()
+            self.checkpoint()
             try:
                 self._cluster.delete(ref, uid=uid)
             except NotFound:
@@ -306,7 +310,7 @@ class Leave:
                 problems.append(f"{ref}: {error.message} [{error.code}]")
         if not problems:
             self._drop_lease()
-        return Left(kept, restarted, tuple(problems))
+        return Left(kept, deleted, restarted, tuple(problems))
 
     def _drop_lease(self) -> None:
         ref = ObjectRef("coordination.k8s.io", "Lease", self._namespace, self._name, "v1")

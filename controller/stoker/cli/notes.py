@@ -33,5 +33,6 @@ def notes_of(desired: Desired, snapshot: Snapshot, now_ms: int) -> tuple[str, ..
     for unit in desired.units:
         if unit.flow.depends_on:
             after = ", ".join(str(ref) for ref in unit.flow.depends_on)
-            notes.append(f"{unit.ref.short} changes after {after} has applied and is Healthy")
+            asked = "ready" if unit.flow.asked_by_expression else "Healthy"
+            notes.append(f"{unit.ref.short} changes after {after} has applied and is {asked}")
     return (*notes[:LISTED], f"… and {len(notes) - LISTED} more")[: len(notes)]

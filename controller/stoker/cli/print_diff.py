@@ -14,7 +14,7 @@ from typing import Any
 
 from stoker.cli.field_lines import FieldLine
 from stoker.cli.narrow import body_of, replaced_name
-from stoker.cli.style import Style
+from stoker.cli.style import Style, one_line
 from stoker.model.change import Action, Change, ChangeSet, FieldChange, Impact, UnitChanges
 from stoker.model.fleet import Desired
 from stoker.model.refs import UnitRef
@@ -83,7 +83,7 @@ def _unit_block(
         return ""
     lines = [_unit_head(unit.unit, desired, style)]
     lines.extend(_head_lines(heads))
-    lines.extend(f"! {finding}" for finding in unit.findings)
+    lines.extend(f"! {one_line(str(finding))}" for finding in unit.findings)
     replaced = [c for c in shown if c.replaces is not None and c.action is Action.CREATE]
     lines.extend(_replaces(replaced, style))
     lines.extend(_changes([c for c in shown if c not in replaced], hold, style))
@@ -172,7 +172,7 @@ def _changes(changes: list[Change], hold: str, style: Style) -> Iterator[str]:
 
 def _note(change: Change) -> str:
     code = f" [{change.code}]" if change.note and change.code else ""
-    return change.note + code
+    return one_line(change.note) + code
 
 
 def _change_head(change: Change, style: Style) -> str:
@@ -204,7 +204,7 @@ def _short(path: str) -> str:
     for inside in ("spec.template.spec.", "spec.template.metadata."):
         if path.startswith(inside):
             path = f"template.{path.removeprefix(inside)}"
-    return "." + _KEYS.sub(_values, path.lstrip("."))
+    return "." + one_line(_KEYS.sub(_values, path.lstrip(".")))
 
 
 def _values(keys: re.Match[str]) -> str:
@@ -215,7 +215,7 @@ def _value(value: Any) -> str:
     if value is None:
         return "(none)"
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
-    text = text.replace("\n", "⏎")
+    text = one_line(text.replace("\n", "⏎"))
     return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
 
 
@@ -234,4 +234,5 @@ def _left_to_others(changes: ChangeSet, style: Style) -> str:
     ]
     if not lines:
         return ""
+    lines = [one_line(line) for line in lines]
     return "\n".join([style.paint("Left to others (not drift)", "bold"), *lines]) + "\n"

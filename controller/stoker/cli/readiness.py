@@ -13,6 +13,9 @@ from stoker.report import Publisher
 
 __all__ = ["ReadinessOf"]
 
+OWN_TROUBLE = frozenset({"disk-full", "state-folder-unusable"})
+"""Answers of the poller that are about this machine: another replica may do better."""
+
 
 @dataclass(slots=True)
 class ReadinessOf:
@@ -25,10 +28,14 @@ class ReadinessOf:
     keeper: LeaseKeeper | None
 
     def __call__(self) -> Readiness:
-        """Ready once a pass has ended, every thread lives and the nodes are known."""
+        """Ready once a pass has ended, every thread lives and the nodes are known.
+
+        An unreachable Git host is no reason against it; a state folder that takes no writes is.
+        """
         parts = {"git": self.poller.last_answer or "not asked yet"}
         parts["status"] = self.publisher.written.code or "ok"
         good = self.poller.alive and self.publisher.alive
+        good = good and self.poller.last_answer not in OWN_TROUBLE
         for watch in self.observer.status():
             if watch.why_unknown and watch.why_unknown != "no such kind":
                 parts[watch.label] = watch.why_unknown

@@ -14,7 +14,7 @@ _COMMANDS = {
     "already-running": "A development cluster runs in that folder already.",
     "controller-running": "A controller works for the fleet; stop it before leaving the cluster.",
     "control-plane-not-ready": "The control plane did not start in time; its log says why.",
-    "credentials-unreadable": "The credentials file cannot be read.",
+    "credentials-unreadable": "A credentials file cannot be read, or is a link out of its folder.",
     "file-error": "The operating system refused a file, for instance for want of rights or space.",
     "file-exists": "A file would be overwritten; nothing was written.",
     "invalid-snapshot": "The recorded snapshot cannot be read by this version.",
@@ -44,14 +44,16 @@ _KUBECONFIG = {
     "login-failed": "The program that the kubeconfig names gave no credentials.",
     "wrong-caller": "The API server takes us for somebody else than the credentials name.",
     "not-in-cluster": "The mounted service account of the pod is missing.",
-    "token-unreadable": "The token file cannot be read.",
+    "token-unreadable": "The token file cannot be read, or is a link out of its folder.",
 }
 
 _API = {
     "already-exists": "The name is taken.",
     "api-redirect-refused": "The API server redirects, which is never followed.",
     "api-server-unreachable": "The API server did not answer, or not in time.",
+    "api-answer-too-large": "The API server's answer has no end in sight; it was cut off.",
     "api-server-untrusted": "The API server's certificate is not one that we trust.",
+    "api-server-unverified": "The API server may be somebody else: its certificate is not checked.",
     "bad-input": "Files, flags or manifests are wrong.",
     "conflict": "Somebody else wrote the object, or owns a field of it; it is read again.",
     "error": "An error without a code of its own.",

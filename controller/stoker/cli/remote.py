@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from stoker.clock import SystemClock
+from stoker.credential_file import credential_place, read_credential
 from stoker.errors import Stalled
 from stoker.git import Credentials, GitRepo
 from stoker.kube.gate import WriteGate
 from stoker.settings import Settings, SourceSettings
 
 __all__ = ["git_repo"]
+
+UNREADABLE = "credentials-unreadable"
 
 
 def git_repo(settings: Settings, gate: WriteGate) -> GitRepo:
@@ -36,11 +39,15 @@ def git_repo(settings: Settings, gate: WriteGate) -> GitRepo:
 
 def _credentials(source: SourceSettings) -> Credentials:
     """Read the files now, so that rotated ones are picked up; a link out is not followed."""
-    found = Credentials(ssh_key=source.ssh_key, known_hosts=source.known_hosts)
     if source.credentials is None:
-        return found
+        return Credentials(ssh_key=_place(source.ssh_key), known_hosts=_place(source.known_hosts))
+    content = read_credential(source.credentials, code=UNREADABLE)
     try:
-        line = source.credentials.read_text(encoding="utf-8")
-    except OSError as error:
-        raise Stalled(f"{source.credentials}: {error}", code="credentials-unreadable") from error
+        line = content.decode()
+    except UnicodeDecodeError:
+        raise Stalled(f"{source.credentials} is not text", code=UNREADABLE) from None
     return Credentials.from_line(line)
+
+
+def _place(path: Path | None) -> Path | None:
+    return None if path is None else credential_place(path, code=UNREADABLE)

@@ -15,8 +15,10 @@ from typing import Protocol, Self
 from stoker._version import __version__
 from stoker.apply import HistoryStore, InventoryStore
 from stoker.cli.connect import connect, context_name, expected_caller
+from stoker.cli.exits import print_findings
 from stoker.clock import SystemClock
-from stoker.errors import BadInput, Finding, SourceLocation, Stalled
+from stoker.diff import DiffMemo
+from stoker.errors import BadInput, Finding, Severity, SourceLocation, Stalled
 from stoker.git import FolderRepo, open_local
 from stoker.kube.client import Client
 from stoker.kube.gate import WriteGate
@@ -162,7 +164,23 @@ class Session:
             )
             self._stack.callback(client.close)
             self.cluster = client
+            print_findings(self.warnings)
         return self.cluster
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """What makes the connection to the cluster less than safe; people see it in status."""
+        found = self.cluster.warnings if isinstance(self.cluster, Client) else ()
+        return tuple(
+            Finding(
+                SourceLocation(),
+                "api-server-unverified",
+                text,
+                hint="name the certificate authority in the kubeconfig",
+                severity=Severity.WARNING,
+            )
+            for text in found
+        )
 
     def aside(self, timeout_seconds: float) -> Client:
         """A connection of its own that asks no gate: for the lease, which opens it."""
@@ -206,6 +224,8 @@ class Session:
         cluster = self.connected()
         server = cluster.server()
         fleet_id = self.fleet_id(desired)
+        memo = DiffMemo()
+        cluster.hide_in_errors(lambda text: memo.known.hide_text(text))
         return Parts(
             cluster=cluster,
             repo=self.repo,
@@ -229,6 +249,7 @@ class Session:
                 fleet_name=desired.fleet.name,
             ),
             source_memo=self.memo,
+            diff_memo=memo,
         )
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TextIO
 
-__all__ = ["Style", "narrate"]
+__all__ = ["Style", "narrate", "one_line"]
 
 _CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "bold": 1, "dim": 2}
 
@@ -25,6 +25,11 @@ class Style:
         return f"\x1b[{_CODES[colour]}m{text}\x1b[0m" if self.on else text
 
 
+def one_line(text: str) -> str:
+    """Foreign text as one line that steers no terminal: control characters become blanks."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
 def narrate(text: str) -> None:
     """One line of narration, on stderr: stdout is for data."""
-    sys.stderr.write("".join(c if c.isprintable() else " " for c in text) + "\n")
+    sys.stderr.write(one_line(text) + "\n")

@@ -6,10 +6,6 @@ shows it, stories and crash tests drive it; time is virtual and moves only in `a
 
 from __future__ import annotations
 
-import copy
-import copyreg
-import pickle
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,24 +113,6 @@ class World:
             self.workloads, self.kubelet = beside.workloads, beside.kubelet
         self._due_ms: int | None = None
         self._repository = WorldRepository.made(folder)
-
-    def copied(
-        self, folder: Path, *, wrap: Callable[[Transport], Transport] = lambda transport: transport
-    ) -> World:
-        """This cluster and repository as they stand, once more; a controller is yet to start.
-
-        For worlds in memory alone: what many tests begin with is played once and copied.
-        """
-        twin = copy.copy(self)
-        copyreg.pickle(type(threading.Lock()), lambda _: (threading.Lock, ()))
-        copyreg.pickle(type(threading.RLock()), lambda _: (threading.RLock, ()))
-        parts = (self.clock, self.memory, self.cluster, self.workloads, self.kubelet)
-        pickled = pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)
-        twin.clock, twin.server, twin.cluster, twin.workloads, twin.kubelet = pickle.loads(pickled)  # noqa: S301 - made in the line above
-        twin._folder, twin._wrap = folder, wrap  # noqa: SLF001 - of the same class
-        twin._session, twin.work, twin._starts = None, None, 0  # noqa: SLF001
-        twin._repository = self._repository.copied(folder)  # noqa: SLF001
-        return twin
 
     # ------------------------------------------------------------------ cluster
     def add_node(self, node: WorldNode) -> None:

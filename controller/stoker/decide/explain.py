@@ -78,6 +78,8 @@ def _count(desired: Desired, decision: ServiceDecision) -> Iterable[str]:
     wants = "?" if decision.replicas is None else str(decision.replicas)
     owner = "" if decision.count.source == "Git" else f"{decision.count.source}: "
     yield f"COUNT  {wants}   {owner}{decision.count.detail}{where}"
+    if decision.count.refused:
+        yield f"       override {decision.count.refused}"
     yield f"       floor {decision.floor} Ready while anything moves"
 
 

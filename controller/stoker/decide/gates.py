@@ -7,8 +7,9 @@ that only waits for others stands as it was before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from stoker.model.fleet import Blob, Desired, Unit
 from stoker.model.flow import Held, HeldBy, Standing, Suspension
@@ -16,7 +17,27 @@ from stoker.model.refs import UnitRef
 from stoker.model.snapshot import Snapshot
 from stoker.model.times import rfc3339
 
-__all__ = ["Admitted", "Gated", "fleet_suspension", "gates", "waits_for"]
+__all__ = [
+    "NOT_LOOKED_AT",
+    "Admitted",
+    "Gated",
+    "Judge",
+    "fleet_suspension",
+    "gates",
+    "not_judged",
+    "waits_for",
+]
+
+NOT_LOOKED_AT = "it was not looked at yet"
+
+Judge: TypeAlias = Callable[[UnitRef, str], str]
+"""A unit and an expression about its live objects to why it is not ready; empty when it is."""
+
+
+def not_judged(ref: UnitRef, expression: str) -> str:
+    """The judge of whoever knows of no live objects: unknown is not ready."""
+    del ref, expression
+    return NOT_LOOKED_AT
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +67,11 @@ def gates(
     now_ms: int,
     *,
     waits: bool = True,
+    judge: Judge = not_judged,
 ) -> Gated:
     """Judge every unit. Those already held in `desired` stay so unless somebody suspends them.
 
-    Without `waits` dependencies hold nothing.
+    Without `waits` dependencies hold nothing; `judge` answers for their expressions.
     """
     suspensions = {s.ref: s for s in snapshot.suspensions if s.holds(now_ms)}
     fleet = fleet_suspension(desired, snapshot, now_ms)
@@ -61,7 +83,7 @@ def gates(
         held = fleet(unit.ref) if fleet is not None else _suspended(unit, suspensions)
         held = held or before.get(unit.ref)
         free = held is not None or not waits
-        missing = "" if free else waits_for(unit, desired, standings, admitted)
+        missing = "" if free else waits_for(unit, desired, standings, admitted, judge)
         old = admitted.get(unit.ref)
         if missing:
             usable = old is not None and old.templates == desired.templates
@@ -110,6 +132,7 @@ def waits_for(
     desired: Desired,
     standings: Mapping[UnitRef, Standing],
     admitted: Mapping[UnitRef, Admitted],
+    judge: Judge,
 ) -> str:
     """What a unit's new revision waits for; empty when it may go on.
 
@@ -124,22 +147,30 @@ def waits_for(
     if let_through is not None and let_through.unit.digest == unit.digest:
         return ""
     for ref in unit.flow.depends_on:
-        missing = _missing(ref, desired, standings.get(ref))
+        missing = _missing(ref, unit.flow.asks_of(ref), desired, standings.get(ref), judge)
         if missing:
             return f"waits for {ref}: {missing}"
     return ""
 
 
-def _missing(ref: UnitRef, desired: Desired, standing: Standing | None) -> str:
-    """What a dependency lacks; empty when it has applied this revision and is Healthy."""
+def _missing(
+    ref: UnitRef,
+    asks: Sequence[str],
+    desired: Desired,
+    standing: Standing | None,
+    judge: Judge,
+) -> str:
+    """What a dependency lacks: it must have applied this revision, and all that is asked hold."""
     unit = desired.unit(ref)
     if unit is None:
         return "its files are wrong" if ref in desired.broken else "the fleet does not have it"
     if standing is None:
-        return "it was not looked at yet"
+        return NOT_LOOKED_AT
     if not standing.synced or standing.digest != unit.digest[:12]:
         return f"it has not applied this revision{_because(standing)}"
-    return "" if standing.healthy else f"it is not Healthy{_because(standing)}"
+    unwell = "" if standing.healthy else f"it is not Healthy{_because(standing)}"
+    answers = (judge(ref, text) if text else unwell for text in asks)
+    return next((answer for answer in answers if answer), "")
 
 
 def _because(standing: Standing) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from stoker.model.change import Action, Change, ChangeSet, UnitChanges
 from stoker.model.fleet import Desired
-from stoker.model.outcome import PassOutcome, Result, UnitOutcome
+from stoker.model.outcome import ObjectOutcome, PassOutcome, Result
 from stoker.model.refs import ObjectRef, UnitRef
 
 __all__ = ["Retry", "next_retry_ms", "put_off", "retries_after"]
@@ -23,7 +23,7 @@ WAITING_MS = 15_000
 """What waits for something else wakes by its event; this is for events that got lost."""
 
 _Key = tuple[str, str, str]
-_WRITES = frozenset({Action.CREATE, Action.CHANGE})
+_SENT = frozenset({Action.CREATE, Action.CHANGE, Action.DELETE})
 _OPEN = frozenset({Result.WAITING, Result.FAILED, Result.UNKNOWN})
 
 
@@ -75,18 +75,34 @@ def retries_after(
     flows = {unit.ref: unit.flow for unit in desired.units}
     held = {each.unit for each in desired.held if each.whole}
     found: dict[UnitRef, Retry] = {}
-    for unit in outcome.units:
-        if unit.unit in held or not any(o.result in _OPEN for o in unit.objects):
+    for unit, objects in _objects_of(changes, outcome).items():
+        if unit in held or not any(o.result in _OPEN for o in objects):
             continue
-        old = before.get(unit.unit, Retry(0, 0))
-        refused = _refused(sent.get(unit.unit), unit, old, is_transient)
+        old = before.get(unit, Retry(0, 0))
+        refused = _refused(sent.get(unit), objects, old, is_transient)
         if refused == old.refused and now_ms < old.at_ms:
-            found[unit.unit] = old
+            found[unit] = old
             continue
         wait_ms = (FIRST_MS if refused else WAITING_MS) * 2 ** min(old.failures, 10)
-        fixed_ms = flows[unit.unit].retry_ms if unit.unit in flows else None
+        fixed_ms = flows[unit].retry_ms if unit in flows else None
         wait_ms = fixed_ms if fixed_ms is not None else min(LONGEST_MS, wait_ms)
-        found[unit.unit] = Retry(old.failures + 1, now_ms + wait_ms, refused)
+        found[unit] = Retry(old.failures + 1, now_ms + wait_ms, refused)
+    return found
+
+
+def _objects_of(
+    changes: ChangeSet, outcome: PassOutcome
+) -> dict[UnitRef, tuple[ObjectOutcome, ...]]:
+    """What came of each unit, refused deletes included; also of units that left Git.
+
+    What finalizers hold is no failure: its event ends that wait.
+    """
+    found = {unit.unit: unit.objects for unit in outcome.units}
+    owners = {change.ref: unit.unit for unit in changes.units for change in unit.changes}
+    for pruned in outcome.pruned:
+        if pruned.result is Result.FAILED and pruned.ref in owners:
+            unit = owners[pruned.ref]
+            found[unit] = (*found.get(unit, ()), pruned)
     return found
 
 
@@ -97,7 +113,7 @@ def next_retry_ms(retries: Mapping[UnitRef, Retry]) -> int | None:
 
 def _put_off(change: Change, retry: Retry) -> Change:
     failure = retry.refused.get(change.ref)
-    if failure is None or change.action not in _WRITES or failure.key != _key(change):
+    if failure is None or change.action not in _SENT or failure.key != _key(change):
         return change
     return replace(
         change, action=Action.ERROR, payload=None, code=failure.code, note=failure.message
@@ -105,16 +121,19 @@ def _put_off(change: Change, retry: Retry) -> Change:
 
 
 def _refused(
-    sent: UnitChanges | None, outcome: UnitOutcome, old: Retry, is_transient: Callable[[str], bool]
+    sent: UnitChanges | None,
+    objects: tuple[ObjectOutcome, ...],
+    old: Retry,
+    is_transient: Callable[[str], bool],
 ) -> dict[ObjectRef, Failure]:
     """Objects that will be refused again unless something changes, with what was sent."""
     changes = {change.ref: change for change in sent.changes} if sent is not None else {}
     refused: dict[ObjectRef, Failure] = {}
-    for result in outcome.objects:
+    for result in objects:
         change = changes.get(result.ref)
         if change is None or result.result is not Result.FAILED or is_transient(result.code):
             continue
-        if change.action in _WRITES:
+        if change.action in _SENT:
             refused[result.ref] = Failure(_key(change), result.code, result.message)
         elif result.ref in old.refused:
             refused[result.ref] = old.refused[result.ref]

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 
+from stoker.diff.webhooks import WebhookRule, Webhooks
 from stoker.log import get_log
+from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef
 
 __all__ = ["Audit"]
@@ -20,7 +23,9 @@ _log = get_log("audit")
 
 DAY_MS = 86_400_000
 AFTER_UPGRADE = 24
-"""So many times as fast after a new server version, until all objects were asked about."""
+"""So many times as fast after a new server version or a changed webhook, until all objects (that
+it matches) were asked about.
+"""
 AT_ONCE = 200
 """Dry runs of one pass; a pass after a long sleep must not hold up notices."""
 
@@ -34,6 +39,7 @@ class Audit:
     """
 
     count: Callable[[str], None] = lambda _result: None
+    webhooks: Webhooks = field(default_factory=Webhooks)
     _at: int | None = None
     _now_ms: int = 0
     _version: str = ""
@@ -41,11 +47,30 @@ class Audit:
     """How much of the day is left to pass over at the higher speed."""
     _window: tuple[int, int] = (0, 0)
     _left: int = 0
+    _rules: frozenset[WebhookRule] = frozenset()
+    """Of webhooks that changed: what they match is passed over by a second, faster hand."""
+    _rest: int = 0
+    """How much of the day that hand has before it."""
+    _second: tuple[int, int] = (0, 0)
 
-    def begin(self, now_ms: int, server_version: str) -> None:
-        """Start a pass: the objects whose instant came since the last one are due."""
+    def start(self, cluster: Cluster, now_ms: int) -> None:
+        """Start a pass, with what the cluster says of itself; now and then that asks for webhooks.
+
+        Raises what `Cluster.server` raises.
+        """
+        version = cluster.server().version
+        self.begin(now_ms, version, self.webhooks.changed(cluster, now_ms))
+
+    def begin(
+        self, now_ms: int, server_version: str, changed: AbstractSet[WebhookRule] = frozenset()
+    ) -> None:
+        """Start a pass: the objects whose instant came since the last one are due.
+
+        `changed` are the rules of webhooks that came, went or changed since the last pass.
+        """
         at = now_ms % DAY_MS if self._at is None else self._at
         moved = 0 if self._at is None else max(0, now_ms - self._now_ms)
+        self._hurry_after(changed, at, moved)
         if self._version and server_version != self._version:
             self._hurry = DAY_MS
         if self._hurry:
@@ -56,13 +81,27 @@ class Audit:
         self._at = (at + moved) % DAY_MS
         self._now_ms, self._version, self._left = now_ms, server_version, AT_ONCE
 
+    def _hurry_after(self, changed: AbstractSet[WebhookRule], at: int, moved: int) -> None:
+        """Move the second hand; one more change lets it go round once more, for all of them."""
+        start = (self._second[0] + self._second[1]) % DAY_MS if self._rest else at
+        length = min(moved * AFTER_UPGRADE, self._rest)
+        self._second = (start, length)
+        self._rest -= length
+        if changed:
+            self._rules = frozenset(changed) | (
+                self._rules if self._rest or length else frozenset()
+            )
+            self._rest = DAY_MS
+
     def takes(self, ref: ObjectRef) -> bool:
         """Whether to ask about the object now."""
-        start, length = self._window
-        if not length or self._left == 0 or (_instant(ref) - start) % DAY_MS >= length:
+        if self._left == 0 or not (_within(self._window, ref) or self._is_hurried(ref)):
             return False
         self._left -= 1
         return True
+
+    def _is_hurried(self, ref: ObjectRef) -> bool:
+        return _within(self._second, ref) and any(rule.matches(ref) for rule in self._rules)
 
     def agree(self) -> None:
         """The server calls it Synced too."""
@@ -77,6 +116,11 @@ class Audit:
         """The server would change something."""
         self.count("disagreed")
         _log.error("audit.disagreed", ref=str(ref), fields=", ".join(fields[:10]))
+
+
+def _within(window: tuple[int, int], ref: ObjectRef) -> bool:
+    start, length = window
+    return bool(length) and (_instant(ref) - start) % DAY_MS < length
 
 
 def _instant(ref: ObjectRef) -> int:

@@ -66,6 +66,7 @@ def diff(
     ground = ground_of(
         desired, sets, live, inventory, cluster, fleet_id, verify=verify, now_ms=now_ms
     )
+    secrets = memo.learn(sets, {*(unit.ref for unit in desired.units), *desired.broken})
     sends = desired.fleet.mode is FleetMode.CORRECT
     dry_run = DryRun(cluster, ground.manager, memo, sends)
     left = prune(ground)
@@ -87,7 +88,7 @@ def diff(
             units[unit] = UnitChanges(unit=unit, changes=changes, retirements=going)
     if len(ground.sets) >= len(desired.units):
         memo.only(ground.claims)
-    if secrets := memo.learn(sets, {*(unit.ref for unit in desired.units), *desired.broken}):
+    if secrets:
         units = {
             ref: replace(unit, changes=tuple(secrets.hide_in(c) for c in unit.changes))
             for ref, unit in units.items()

@@ -31,6 +31,8 @@ class DiffMemo:
     """Digests of manifests whose last verdict was a change, and whether a dry run said so."""
     secrets: dict[UnitRef, KnownSecrets] = field(default_factory=dict)
     """Values of the Secrets that each unit rendered last: a pass may look at a few units only."""
+    known: KnownSecrets = field(default_factory=KnownSecrets)
+    """All of them, as `learn` gave them last; the client hides them in errors."""
     settled: dict[Hashable, bool] = field(default_factory=dict)
     """(digest of what is sent, digest of what is ours live, server version) -> unchanged."""
     controllers: dict[ObjectRef, tuple[Hashable, tuple[Rival, ...]]] = field(default_factory=dict)
@@ -65,7 +67,8 @@ class DiffMemo:
                 self.secrets[found.unit] = known_secrets(m.body for m in found.manifests)
         for gone in [unit for unit in self.secrets if unit not in units]:
             del self.secrets[gone]
-        return joined(self.secrets.values())
+        self.known = joined(self.secrets.values())
+        return self.known
 
     def settle(self, key: Hashable, *, unchanged: bool) -> None:
         """Remember what a dry run said."""

@@ -16,12 +16,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from stoker.clock import SystemClock
 from stoker.errors import Retryable, Stalled, Unreachable
+from stoker.git.pipes import TooMuch, converse
 
 __all__ = ["Answer", "Git", "RunLimits", "kill_group"]
 
 REAP_SECONDS = 5
-"""How long a killed child's pipes are waited for; only a stuck kernel needs longer."""
+"""How long a killed child is waited for; only a stuck kernel needs longer."""
 STANDARD_FOLDERS = "/usr/local/bin:/usr/bin:/bin"
 
 FIXED_CONFIG: tuple[tuple[str, str], ...] = (
@@ -61,6 +63,8 @@ class RunLimits:
     low_speed_seconds: int = 30
     address_space_bytes: int = 8 * 2**30
     file_bytes: int = 2 * 2**30
+    answer_bytes: int = 256 * 2**20
+    """What a command may print: two million files of a listing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +94,12 @@ class Git:
         limits: RunLimits | None = None,
     ) -> None:
         program = shutil.which("git")
+        if program is None or not Path(program).is_absolute():
+            # Found through a relative entry of PATH: whatever lies in the working folder.
+            program = shutil.which("git", path=STANDARD_FOLDERS)
         if program is None:
             raise Stalled("the git program is not installed", code="git-missing")
-        self._program = str(Path(program).absolute())
+        self._program = program
         self._home = folder
         self.limits = limits or RunLimits()
         self._environment = self._fixed_environment(protocols, config) | dict(environment or {})
@@ -108,15 +115,26 @@ class Git:
     ) -> Answer:
         """Run one command to its end.
 
-        Raises Unreachable when it ran past its limit; the whole group is dead by then.
+        Raises Unreachable when it ran past its limit and Stalled when it printed more than
+        `answer_bytes`; the whole group is dead by then. Of stderr the last 64 KiB are kept.
         """
         limit = seconds if seconds is not None else self.limits.local_seconds
         process = self.start(*arguments, git_dir=git_dir, cwd=cwd, inherit=inherit)
+        verb = next((a for a in arguments if not a.startswith("-")), "git")
+        most = self.limits.answer_bytes
         try:
-            out, errors = process.communicate(stdin, timeout=limit)
+            out, errors = converse(
+                process, stdin, seconds=limit, most_bytes=most, now=SystemClock().monotonic
+            )
+        except TooMuch:
+            kill_group(process)
+            raise Stalled(
+                f"git {verb} was stopped after {most} bytes of answer",
+                code="repository-too-large",
+                hint="is this the repository you mean?",
+            ) from None
         except subprocess.TimeoutExpired:
             kill_group(process)
-            verb = next((a for a in arguments if not a.startswith("-")), "git")
             raise Unreachable(
                 f"git {verb} was stopped after {limit:g} s without an answer",
                 code="repository-unreachable",
@@ -216,8 +234,8 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
     """Kill a child and everything it started, and reap it."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    with suppress(subprocess.TimeoutExpired, ValueError):
-        process.communicate(timeout=REAP_SECONDS)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(REAP_SECONDS)
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:
             with suppress(OSError):

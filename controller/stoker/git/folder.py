@@ -62,6 +62,11 @@ class FolderRepo:
         del commit
         return self._blobs()
 
+    def links(self, commit: str) -> tuple[str, ...]:
+        """Paths of symbolic links as they are now, sorted."""
+        del commit
+        return tuple(name for name in self._names() if (self.root / name).is_symlink())
+
     def read(self, blobs: tuple[Blob, ...]) -> tuple[bytes, ...]:
         """Contents in the same order.
 
@@ -105,10 +110,13 @@ class FolderRepo:
             raise Retryable(f"{blob.path} changed while it was read", code="file-changed")
         return content
 
-    def _blobs(self) -> tuple[Blob, ...]:
+    def _names(self) -> list[str]:
         names = _listed_by_git(self.root)
+        return sorted(_walked(self.root) if names is None else names)
+
+    def _blobs(self) -> tuple[Blob, ...]:
         found: dict[str, tuple[int, int, str]] = {}
-        for name in sorted(_walked(self.root) if names is None else names):
+        for name in self._names():
             path = self.root / name
             try:
                 state = path.lstat()
@@ -161,5 +169,6 @@ def _walked(root: Path) -> list[str]:
     for folder, folders, files in os.walk(root, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         base = Path(folder).relative_to(root)
-        names += [(base / name).as_posix() for name in files]
+        linked = [name for name in folders if (Path(folder) / name).is_symlink()]
+        names += [(base / name).as_posix() for name in (*files, *linked)]
     return names

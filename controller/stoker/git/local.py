@@ -99,6 +99,10 @@ class LocalRepo:
         """Every regular file of the commit, sorted by path (links and submodules left out)."""
         return self._objects.tree(commit)
 
+    def links(self, commit: str) -> tuple[str, ...]:
+        """Paths of its symbolic links and submodules, sorted."""
+        return self._objects.links(commit)
+
     def read(self, blobs: tuple[Blob, ...]) -> tuple[bytes, ...]:
         """Contents in the same order; raises Stalled `file-too-large` over 5 MiB."""
         return self._objects.read(blobs)

@@ -20,7 +20,7 @@ from stoker.errors import Retryable, StokerError
 from stoker.git.command import Answer, Git
 from stoker.git.objects import ObjectStore
 from stoker.git.remote import Remote
-from stoker.git.trouble import Trouble, classify, error_of
+from stoker.git.trouble import Trouble, classify, error_of, folder_error
 from stoker.model.ports import Clock
 
 __all__ = ["Mirror"]
@@ -36,6 +36,8 @@ LITTER = (
     "objects/**/*.lock",
     "objects/**/tmp_*",
     "objects/pack/*.keep",
+    "fast_import_crash_*",
+    "gc.pid",
 )
 FETCH_OPTIONS = (
     "--no-tags",
@@ -83,10 +85,19 @@ class Mirror:
     def writing(self) -> Iterator[int]:
         """Hold the mirror for local writes; gives the descriptor that git children inherit.
 
-        Raises Retryable `mirror-busy` when another process holds it too long. Waits in real
-        time, whatever the clock: the holder is a process. (A child that another thread has
-        just forked holds a copy of our descriptor until it executes git.)
+        Raises Retryable `mirror-busy` when another process holds it too long, `disk-full` or
+        `state-folder-unusable` when the folder takes no writes. Waits in real time, whatever
+        the clock: the holder is a process. (A child that another thread has just forked holds
+        a copy of our descriptor until it executes git.)
         """
+        try:
+            with self._locking() as descriptor:
+                yield descriptor
+        except OSError as error:
+            raise folder_error(error, self._folder) from error
+
+    @contextmanager
+    def _locking(self) -> Iterator[int]:
         pause = threading.Event()
         descriptor = os.open(
             self._folder / "mirror.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
@@ -177,8 +188,6 @@ class Mirror:
             for path in self.path.glob(pattern):
                 with suppress(OSError):
                     path.unlink()
-        for path in (*self.path.glob("fast_import_crash_*"), self.path / "gc.pid"):
-            path.unlink(missing_ok=True)
         for path in self.path.glob("objects/incoming-*"):
             shutil.rmtree(path, ignore_errors=True)
 

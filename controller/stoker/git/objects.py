@@ -24,6 +24,8 @@ MAX_PATH_CHARACTERS = 4096
 KEPT_TREES = 4
 
 REGULAR = (b"100644", b"100755", b"100664")
+NOT_FOLLOWED = (b"120000", b"160000")
+"""Modes of symbolic links and of submodules."""
 
 
 class ObjectStore:
@@ -33,7 +35,7 @@ class ObjectStore:
         self._git = git
         self.git_dir = git_dir
         self._reader = BatchReader(git, git_dir)
-        self._trees: OrderedDict[str, tuple[Blob, ...]] = OrderedDict()
+        self._trees: OrderedDict[str, tuple[tuple[Blob, ...], tuple[str, ...]]] = OrderedDict()
 
     def close(self) -> None:
         """End the child process."""
@@ -66,6 +68,13 @@ class ObjectStore:
         Bytes of a path that are no UTF-8 are shown as escapes. Raises Retryable
         `mirror-corrupt` when the tree cannot be read.
         """
+        return self._listed(commit)[0]
+
+    def links(self, commit: str) -> tuple[str, ...]:
+        """Paths of the symbolic links and submodules of a commit, sorted; raises as `tree`."""
+        return self._listed(commit)[1]
+
+    def _listed(self, commit: str) -> tuple[tuple[Blob, ...], tuple[str, ...]]:
         kept = self._trees.get(commit)
         if kept is not None:
             return kept
@@ -78,11 +87,11 @@ class ObjectStore:
             raise Retryable(
                 f"the files of commit {commit[:12]} cannot be listed", code="mirror-corrupt"
             ) from error_of("reading", answer.errors, shown=str(self.git_dir.name))
-        blobs = _blobs_of(answer.out)
-        self._trees[commit] = blobs
+        found = _blobs_of(answer.out), _links_of(answer.out)
+        self._trees[commit] = found
         while len(self._trees) > KEPT_TREES:
             self._trees.popitem(last=False)
-        return blobs
+        return found
 
     def read(self, blobs: tuple[Blob, ...], limit_bytes: int = MAX_BLOB_BYTES) -> tuple[bytes, ...]:
         """Contents in the same order; raises Stalled `file-too-large` naming the path."""
@@ -109,6 +118,11 @@ class ObjectStore:
         """Drop the child and every kept tree: the folder was replaced."""
         self._reader.close()
         self._trees.clear()
+
+
+def _links_of(listing: bytes) -> tuple[str, ...]:
+    paths = (e.partition(b"\t")[2] for e in listing.split(b"\0") if e[:6] in NOT_FOLLOWED)
+    return tuple(sorted(path.decode("utf-8", "backslashreplace") for path in paths))
 
 
 def _blobs_of(listing: bytes) -> tuple[Blob, ...]:

@@ -167,6 +167,11 @@ class GitRepo:
         with self._noticing_corruption():
             return self._mirror.objects.tree(commit)
 
+    def links(self, commit: str) -> tuple[str, ...]:
+        """Paths of its symbolic links and submodules, sorted."""
+        with self._noticing_corruption():
+            return self._mirror.objects.links(commit)
+
     def read(self, blobs: tuple[Blob, ...]) -> tuple[bytes, ...]:
         """Contents in the same order; raises Stalled `file-too-large` over 5 MiB."""
         with self._noticing_corruption():

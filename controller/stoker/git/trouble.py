@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Sequence
 from enum import Enum
+from pathlib import Path
 
 from stoker.errors import Retryable, Stalled, StokerError, Unreachable
 from stoker.git.url import redact_url
 
-__all__ = ["Trouble", "classify", "error_of", "one_line", "plain"]
+__all__ = ["Trouble", "classify", "error_of", "folder_error", "one_line", "plain"]
 
 MAX_SHOWN = 300
 
@@ -26,11 +28,19 @@ class Trouble(Enum):
     CORRUPT = "mirror-corrupt"
     UNSAFE = "repository-unsafe"
     DISK_FULL = "disk-full"
+    UNUSABLE = "state-folder-unusable"
     UNREACHABLE = "repository-unreachable"
 
 
 _SIGNS: tuple[tuple[Trouble, str], ...] = (
-    (Trouble.DISK_FULL, r"no space left on device|disk quota exceeded"),
+    (Trouble.DISK_FULL, r"no space left on device|disk quota exceeded|file too large"),
+    (
+        Trouble.UNUSABLE,
+        (
+            r"read-only file system|too many open files|too many links|insufficient permission"
+            r"|(?:create|open|write|mkdir|rename|unlink|close)\b.*: permission denied"
+        ),
+    ),
     (Trouble.HOST_KEY, r"host key verification failed|remote host identification has changed"),
     (
         Trouble.DENIED,
@@ -69,6 +79,9 @@ _SIGNS: tuple[tuple[Trouble, str], ...] = (
         ),
     ),
 )
+_LOCAL = frozenset({Trouble.DISK_FULL, Trouble.UNUSABLE})
+"""Of our own machine: what the server says of its disk, in `remote:` lines, is none of these."""
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _PATTERNS = tuple((trouble, re.compile(sign, re.IGNORECASE)) for trouble, sign in _SIGNS)
 
 _NOISE = ("hint:", "warning: redirecting", "Please make sure", "and the repository exists")
@@ -78,6 +91,9 @@ _HINTS = {
     Trouble.DENIED: "check the credentials; a token may have expired",
     Trouble.HOST_KEY: "put the server's host key into the known-hosts file",
     Trouble.REDIRECTED: "write the address that the server redirects to; redirects are never followed",
+    Trouble.DISK_FULL: "free space in the state folder",
+    Trouble.UNUSABLE: "the state folder must be writable; see --state-folder",
+    Trouble.CORRUPT: "the mirror is rebuilt at the next fetch",
     Trouble.NO_REF: "check the branch or tag name",
     Trouble.UNSAFE: "the server sent objects that git's own checks refuse; inspect with git fsck",
 }
@@ -85,7 +101,19 @@ _HINTS = {
 
 def classify(errors: str) -> Trouble:
     """The trouble that git's stderr names; anything unknown counts as unreachable."""
-    return next((t for t, sign in _PATTERNS if sign.search(errors)), Trouble.UNREACHABLE)
+    lines = errors.splitlines(keepends=True)
+    ours = "".join(line for line in lines if not line.startswith("remote:"))
+    for trouble, sign in _PATTERNS:
+        if sign.search(ours if trouble in _LOCAL else errors):
+            return trouble
+    return Trouble.UNREACHABLE
+
+
+def folder_error(error: OSError, folder: Path) -> Retryable:
+    """What a failed access to our own folder means: full, or not to be used for now."""
+    trouble = Trouble.DISK_FULL if error.errno in _FULL else Trouble.UNUSABLE
+    message = f"the state folder {folder} cannot be used: {error.strerror or error}"
+    return Retryable(message, code=trouble.value, hint=_HINTS[trouble])
 
 
 def error_of(action: str, errors: str, *, shown: str, secrets: Sequence[str] = ()) -> StokerError:
@@ -95,12 +123,8 @@ def error_of(action: str, errors: str, *, shown: str, secrets: Sequence[str] = (
     message = f"{action} {shown} failed: {detail or 'git gave no reason'}"
     if trouble is Trouble.UNREACHABLE:
         return Unreachable(message, code=trouble.value)
-    if trouble is Trouble.DISK_FULL:
-        return Retryable(message, code=trouble.value, hint="free space in the state folder")
-    if trouble is Trouble.CORRUPT:
-        return Retryable(
-            message, code=trouble.value, hint="the mirror is rebuilt at the next fetch"
-        )
+    if trouble in {*_LOCAL, Trouble.CORRUPT}:
+        return Retryable(message, code=trouble.value, hint=_HINTS[trouble])
     return Stalled(message, code=trouble.value, hint=_HINTS.get(trouble, ""))
 
 

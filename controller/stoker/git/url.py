@@ -15,7 +15,10 @@ __all__ = ["RepositoryAddress", "parse_address", "redact_url"]
 
 MAX_CHARACTERS = 2048
 
-_USERINFO = re.compile(r"(?<=://)[^/\s@]*@")
+_USERINFO = re.compile(r"(?<=://)(?:[^/\s]*@|[^/\s:]*:(?![0-9]{1,5}(?:[/\s]|$))[^\s'\"]*@)")
+"""The user part up to the last @ of the host's part; also where a password holds a slash, which
+shows by its colon, unless that may as well be a port."""
+_QUERY = re.compile(r"(://[^\s?#'\"]*)[?#][^\s'\"]*")
 _SCP_FORM = re.compile(r"(?P<user>[A-Za-z0-9_][A-Za-z0-9_.-]*)@(?P<host>[^:/\s]+):(?P<path>[^/].*)")
 _ADDRESS = re.compile(
     r"(?P<scheme>[a-z]+)://(?:(?P<user>[^/@:]*)(?::(?P<password>[^/@]*))?@)?"
@@ -65,8 +68,8 @@ def parse_address(url: str, *, allow_file: bool = False) -> RepositoryAddress:
 
 
 def redact_url(text: str) -> str:
-    """The text with the user part of every URL in it replaced by `***`."""
-    return _USERINFO.sub("***@", text)
+    """The text with the user part and the query of every URL in it replaced by `***`."""
+    return _QUERY.sub(r"\1?***", _USERINFO.sub("***@", text))
 
 
 def _check_parts(url: str, match: re.Match[str]) -> None:
@@ -119,9 +122,20 @@ def _local(url: str, *, allow_file: bool) -> RepositoryAddress:
 
 
 def _refused(url: str, why: str) -> Stalled:
-    shown = redact_url("".join(c if c.isprintable() else "?" for c in url[:200]))
     return Stalled(
-        f"repository address {shown!r} is refused: {why}",
+        f"repository address {_shown(url)!r} is refused: {why}",
         code="repository-url-refused",
         hint="for instance https://forge.example/team/fleet.git",
     )
+
+
+def _shown(url: str) -> str:
+    """What of a refused address can be no secret: it follows no grammar that would tell."""
+    scheme, separator, rest = url.rpartition("://")
+    plain, *query = re.split(r"[?#]", rest)
+    mark = "?" if query else ""
+    if any("@" in part for part in query):  # a query, or a password with a question mark?
+        plain = ""
+    user, at, place = plain.rpartition("@")
+    shown = f"{scheme}{separator}{'***@' if user or at else ''}{place}{mark and '?***'}"
+    return "".join(c if c.isprintable() else "?" for c in shown[:200])

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from stoker.errors import StokerError
-from stoker.kube.errors import api_error
+from stoker.kube.errors import Hide, api_error
 from stoker.kube.patience import retry_after_seconds
 from stoker.kube.transport import Response
 
@@ -29,13 +29,13 @@ class StreamRefused(StokerError):
         self.response = response
 
 
-def parsed_answer(response: Response, what: str) -> dict[str, Any]:
-    """The JSON object of an answer; raises the error it stands for.
+def parsed_answer(response: Response, what: str, hide: Hide = str) -> dict[str, Any]:
+    """The JSON object of an answer; raises the error it stands for, without what `hide` hides.
 
     A proxy's HTML page with status 200 is a ServerFailure, never an empty object.
     """
     if response.status >= 300:
-        raise error_of(response, what)
+        raise error_of(response, what, hide)
     parsed = _parsed(response)
     if not isinstance(parsed, dict):
         kind = response.header("content-type") or "no content type"
@@ -44,7 +44,7 @@ def parsed_answer(response: Response, what: str) -> dict[str, Any]:
     return parsed
 
 
-def event_from_line(line: bytes, what: str) -> tuple[str, dict[str, Any]]:
+def event_from_line(line: bytes, what: str, hide: Hide = str) -> tuple[str, dict[str, Any]]:
     """Type and object of a watch event; raises the error that an ERROR event stands for."""
     try:
         event = json.loads(line)
@@ -52,16 +52,16 @@ def event_from_line(line: bytes, what: str) -> tuple[str, dict[str, Any]]:
         raise api_error(502, "a watch event was not JSON", what=what) from error
     body = event.get("object") or {}
     if event.get("type") == "ERROR":
-        raise api_error(int(body.get("code") or 500), body, what=what)
+        raise api_error(int(body.get("code") or 500), body, what=what, hide=hide)
     return str(event.get("type")), body
 
 
-def error_of(response: Response, what: str) -> StokerError:
+def error_of(response: Response, what: str, hide: Hide = str) -> StokerError:
     """The error that an answer stands for, with the wait it asks for."""
     # A date without the answer's own Date is as good as none here: patience has obeyed it.
     after = retry_after_seconds(response, NO_CLOCK)
     return api_error(
-        response.status, _parsed(response), what=what, retry_after_seconds=after or None
+        response.status, _parsed(response), what=what, retry_after_seconds=after or None, hide=hide
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from stoker.kube.answers import StreamRefused, error_of, event_from_line, parsed_answer
 from stoker.kube.discovery import Discovery
+from stoker.kube.errors import Hide
 from stoker.kube.requests import (
     ACCEPT_JSON,
     ACCEPT_METADATA,
@@ -33,11 +34,16 @@ PAGE_SIZE: Final = 500
 class Client:
     """One API server. Thread-safe when its transport is."""
 
-    def __init__(self, transport: Transport, *, user_agent: str = "stoker") -> None:
+    def __init__(
+        self, transport: Transport, *, user_agent: str = "stoker", warnings: tuple[str, ...] = ()
+    ) -> None:
+        self.warnings = warnings
+        """Sentences for a person on what makes the connection less than safe."""
         self._transport = transport
         self._user_agent = user_agent
         self._discovery = Discovery(self._get_document)
         self._server: ServerInfo | None = None
+        self._hide: Hide = str
 
     # ------------------------------------------------------------------ server
 
@@ -64,8 +70,12 @@ class Client:
         self._discovery.forget()
 
     def learn(self, other: Client) -> None:
-        """Know the kinds that another client of the same server has discovered."""
+        """Know the kinds that another client of the same server discovers, for both."""
         self._discovery.learn(other._discovery)
+
+    def hide_in_errors(self, hide: Hide) -> None:
+        """Send every text of a refusal through `hide` from now on."""
+        self._hide = hide
 
     def close(self) -> None:
         """Close the transport's connections."""
@@ -151,9 +161,9 @@ class Client:
         try:
             for line in self._transport.stream(request):
                 if line.strip():
-                    yield WatchEvent(*event_from_line(line, what))
+                    yield WatchEvent(*event_from_line(line, what, self._hide))
         except StreamRefused as refused:
-            raise error_of(refused.response, what) from refused
+            raise error_of(refused.response, what, self._hide) from refused
 
     # ----------------------------------------------------------------- writing
 
@@ -313,11 +323,11 @@ class Client:
             user_agent=self._user_agent,
         )
 
-    def _get_document(self, path: str, what: str) -> dict[str, Any]:
-        return self._answer(self._request("GET", path), what)
+    def _get_document(self, path: str, what: str, accept: str = ACCEPT_JSON) -> dict[str, Any]:
+        return self._answer(self._request("GET", path, accept=accept), what)
 
     def _answer(self, request: Request, what: str) -> dict[str, Any]:
-        return parsed_answer(self._transport.send(request), what)
+        return parsed_answer(self._transport.send(request), what, self._hide)
 
 
 def _query(query: tuple[tuple[str, str], ...], *, dry_run: bool) -> tuple[tuple[str, str], ...]:

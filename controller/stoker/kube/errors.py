@@ -13,8 +13,9 @@ ServerFailure     other 5xx
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from stoker.errors import Refused, Retryable, StokerError, Waiting
 
@@ -25,6 +26,7 @@ __all__ = [
     "Conflict",
     "Forbidden",
     "Gone",
+    "Hide",
     "Invalid",
     "KindNotFound",
     "NotFound",
@@ -32,6 +34,10 @@ __all__ = [
     "TooManyRequests",
     "api_error",
 ]
+
+
+Hide: TypeAlias = Callable[[str], str]
+"""A text of the server's to what may be told of it: refusals quote the values they refuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,29 +131,35 @@ MAX_STATUS_MESSAGE = 4096
 _TYPED_PATCH = ("failed to create typed patch object", "failed to convert new object")
 
 
-def _causes(body: dict[str, Any]) -> tuple[Cause, ...]:
+def _causes(body: dict[str, Any], hide: Hide) -> tuple[Cause, ...]:
     details = body.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
     return tuple(
-        Cause(str(c.get("reason", "")), str(c.get("message", "")), str(c.get("field", "")))
+        Cause(str(c.get("reason", "")), hide(str(c.get("message", ""))), str(c.get("field", "")))
         for c in causes or ()
         if isinstance(c, dict)
     )
 
 
 def api_error(
-    code: int, body: object, *, what: str, retry_after_seconds: float | None = None
+    code: int,
+    body: object,
+    *,
+    what: str,
+    retry_after_seconds: float | None = None,
+    hide: Hide = str,
 ) -> StokerError:
     """Turn an error answer into the tree.
 
     `body` is the parsed Status or the plain text; `what` names request and object, and
-    stands before the server's message.
+    stands before the server's message. `hide` takes secrets out of the server's texts
+    before they are cut, for half a secret is found by nobody later.
     """
     status_body: dict[str, Any] = body if isinstance(body, dict) else {}
     message = str(status_body.get("message") or (body if isinstance(body, str) else ""))
-    message = message.strip()[:MAX_STATUS_MESSAGE]
+    message = hide(message).strip()[:MAX_STATUS_MESSAGE]
     reason = str(status_body.get("reason") or "")
-    status = ApiStatus(code, reason, message, _causes(status_body))
+    status = ApiStatus(code, reason, message, _causes(status_body, hide))
     error = _pick(status, status_body, f"{what}: {message or f'HTTP {code}'}", retry_after_seconds)
     error.status = status  # type: ignore[attr-defined]
     return error

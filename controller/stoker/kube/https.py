@@ -22,6 +22,7 @@ from urllib3.exceptions import HTTPError, SSLError
 from stoker.clock import SystemClock
 from stoker.errors import Refused, Retryable, Unreachable
 from stoker.kube.client import StreamRefused
+from stoker.kube.connections import Connections
 from stoker.kube.identity import Identity
 from stoker.kube.kubeconfig import (
     SERVICE_ACCOUNT,
@@ -36,7 +37,7 @@ from stoker.kube.patience import (
     may_pass,
     retry_after_seconds,
 )
-from stoker.kube.tls import pool, tls_context, warnings_of
+from stoker.kube.tls import warnings_of
 from stoker.kube.transport import Request, Response
 from stoker.kube.wire import answer_of, cause_of, interrupt
 from stoker.log import get_log
@@ -56,6 +57,8 @@ _CONNECT_SECONDS = 5.0
 _CHUNK_BYTES = 1024 * 1024
 _LONGEST_LINE_BYTES = 64 * 1024 * 1024
 _ERROR_BODY_BYTES = 64 * 1024
+LONGEST_ANSWER_BYTES = 256 * 1024 * 1024
+"""Room for a page of 500 objects of half a MiB each; more is no API server's answer (b.A row 9)."""
 
 _log = get_log("kube")
 
@@ -73,19 +76,19 @@ class HttpsTransport:
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
         stream_silence_seconds: float = STREAM_SILENCE_SECONDS,
+        longest_answer_bytes: int = LONGEST_ANSWER_BYTES,
     ) -> None:
         self.url = access.server
         self.warnings = warnings_of(access)
         self._clock: Clock = clock or SystemClock()
         self._silence = stream_silence_seconds
+        self._longest = longest_answer_bytes
         self._patience = Patience(self._clock, jitter)
         self._identity = Identity(access, self._clock)
-        context = tls_context(access, self._identity.certificate())
         self._sending = threading.local()
-        self._requests = pool(
-            access, context, size=POOL_SIZE, block=True, before_bytes=self._before_bytes
+        self._connections = Connections(
+            access, self._identity, self._clock, size=POOL_SIZE, before_bytes=self._before_bytes
         )
-        self._streams = pool(access, context, size=1, block=False)
         self._lock = threading.Lock()
         self._open: dict[int, BaseHTTPResponse] = {}
         self._closed = False
@@ -184,8 +187,7 @@ class HttpsTransport:
             running = list(self._open.values())
         for response in running:
             interrupt(response)
-        self._requests.clear()
-        self._streams.clear()
+        self._connections.close()
 
     def _held_back(self, request: Request) -> Response | None:
         """Wait as the server asked; a longer wait becomes the answer it would give again."""
@@ -201,18 +203,28 @@ class HttpsTransport:
         return Response(429, json.dumps(status).encode(), headers)
 
     def _attempt(self, request: Request, deadline: float) -> Response | Retryable:
-        """One exchange, and a second one with fresh credentials after a 401."""
-        answer = self._exchange(request, deadline)
-        if isinstance(answer, Response) and answer.status == 401 and self._identity.renew():
+        """One exchange, and a second one with fresh credentials after a 401 or a TLS failure."""
+        try:
+            answer = self._exchange(request, deadline)
+        except Unreachable:  # of TLS
+            if not self._connections.renew() or not is_repeatable(request):
+                raise
+            return self._exchange(request, deadline)
+        if isinstance(answer, Response) and answer.status == 401 and self._has_news():
             answer = self._exchange(request, deadline)
         return answer
+
+    def _has_news(self) -> bool:
+        """Whether there are other credentials to try than those just refused."""
+        renewed = self._connections.renew()
+        return self._identity.renew() or renewed
 
     def _exchange(self, request: Request, deadline: float) -> Response | Retryable:
         left = deadline - self._clock.monotonic()
         if left <= 0 or self._closed:
             return self._unreachable("time is up" if left <= 0 else "the connection is closed")
         try:
-            response = self._urlopen(self._requests, request, left)
+            response = self._urlopen(self._connections.requests(), request, left)
             body = self._body(response, deadline)
         except SSLError as error:
             failure = self._unreachable("TLS failed", error, code="api-server-untrusted")
@@ -258,10 +270,18 @@ class HttpsTransport:
         return headers
 
     def _body(self, response: BaseHTTPResponse, deadline: float) -> bytes:
-        """Read it all; a server that trickles does not outlast the deadline."""
+        """Read it all; a server that trickles, or never ends, is cut off."""
         parts: list[bytes] = []
+        room = self._longest
         while part := response.read(_CHUNK_BYTES, decode_content=False):
             parts.append(part)
+            room -= len(part)
+            if room < 0:
+                response.close()
+                raise Refused(
+                    f"{self.url}: an answer of over {self._longest} bytes was cut off",
+                    code="api-answer-too-large",
+                )
             if self._clock.monotonic() > deadline:
                 response.close()
                 raise TimeoutError("the answer did not end in time")
@@ -289,12 +309,15 @@ class HttpsTransport:
         if self._closed:
             raise self._unreachable("the connection is closed")
         try:
-            response = self._urlopen(self._streams, request, silence)
-            if response.status == 401 and self._identity.renew():
+            response = self._urlopen(self._connections.streams(), request, silence)
+            if response.status == 401 and self._has_news():
                 response.close()
-                response = self._urlopen(self._streams, request, silence)
+                response = self._urlopen(self._connections.streams(), request, silence)
         except (HTTPError, OSError) as error:
-            code = "api-server-untrusted" if isinstance(error, SSLError) else ""
+            untrusted = isinstance(error, SSLError)
+            code = "api-server-untrusted" if untrusted else ""
+            if untrusted:
+                self._connections.renew()  # for the next one: watches are begun again anyway
             raise self._unreachable("a watch could not start", error, code=code) from error
         page = response.headers.get("content-type", "").startswith("text/html")
         if page or 300 <= response.status < 400:

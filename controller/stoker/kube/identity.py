@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from stoker.credential_file import read_credential
 from stoker.errors import Stalled
 from stoker.kube.kubeconfig import Access
 from stoker.kube.login import Login
@@ -70,13 +71,14 @@ class Identity:
         if self._login is not None:
             token = self._login.bearer(again=again)
         else:
+            content = read_credential(Path(self._access.token_file), code="token-unreadable")
             try:
-                token = Path(self._access.token_file).read_text("ascii").strip()
-            except (OSError, ValueError) as error:
+                token = content.decode("ascii").strip()
+            except UnicodeDecodeError:
                 raise Stalled(
-                    f"the token file {self._access.token_file} cannot be read",
+                    f"the token file {self._access.token_file} holds no token",
                     code="token-unreadable",
-                ) from error
+                ) from None
             self._read_at = self._clock.monotonic()
             if not token:
                 raise Stalled(

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from stoker.credential_file import read_credential
 from stoker.errors import Stalled
 
 __all__ = ["Access", "access_from_kubeconfig", "access_in_cluster"]
@@ -35,7 +36,8 @@ class Access:
     """Where the API server is and what to show it. Secrets never appear in its repr.
 
     `token_file` is read when the token is first needed and again after a 401. `ca_pem`
-    empty means the system's trust store. `client_certificate` and `client_key` are PEM.
+    empty means the system's trust store. `client_certificate` and `client_key` are PEM; where
+    they and the authority come from files, these are named, and read again (`kube.connections`).
     `login` is True when a program must be asked for credentials (see `kube.login`).
     """
 
@@ -45,6 +47,9 @@ class Access:
     tls_server_name: str = ""
     client_certificate: bytes = field(default=b"", repr=False)
     client_key: bytes = field(default=b"", repr=False)
+    ca_file: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
     token: str = field(default="", repr=False)
     token_file: str = ""
     proxy_url: str = field(default="", repr=False)
@@ -82,11 +87,14 @@ def access_from_kubeconfig(
     return Access(
         server=server,
         ca_pem=_bytes(cluster, "certificate-authority"),
+        ca_file=_file(cluster, "certificate-authority"),
         insecure=cluster.body.get("insecure-skip-tls-verify") is True,
         tls_server_name=_text(cluster.body, "tls-server-name"),
         proxy_url=_text(cluster.body, "proxy-url"),
         client_certificate=b"" if login else _bytes(user, "client-certificate"),
         client_key=b"" if login else _bytes(user, "client-key"),
+        certificate_file="" if login else _file(user, "client-certificate"),
+        key_file="" if login else _file(user, "client-key"),
         token="" if login else _token(user),
         token_file="" if login else _token_file(user),
         namespace=_text(chosen.body, "namespace") or "default",
@@ -114,7 +122,8 @@ def access_in_cluster(
     place = f"[{host}]" if ":" in host else host
     return Access(
         server=f"https://{place}:{port}",
-        ca_pem=_read(authority),
+        ca_pem=read_credential(authority, code="kubeconfig-not-found"),
+        ca_file=str(authority),
         token_file=str(token),
         namespace=_read(namespace).decode().strip() if namespace.is_file() else "default",
     )
@@ -244,8 +253,14 @@ def _bytes(entry: _Entry, key: str) -> bytes:
             return base64.b64decode(inline, validate=True)
         except (binascii.Error, ValueError):
             raise _invalid(f"{key}-data is not base64", ()) from None
-    name = _text(entry.body, key)
-    return _read(entry.folder / name) if name else b""
+    name = _file(entry, key)
+    return read_credential(Path(name), code="kubeconfig-not-found") if name else b""
+
+
+def _file(entry: _Entry, key: str) -> str:
+    """The path of a file that is named in place of inline data; empty without one."""
+    name = "" if _text(entry.body, f"{key}-data") else _text(entry.body, key)
+    return str(entry.folder / name) if name else ""
 
 
 def _text(body: dict[str, Any], key: str) -> str:
@@ -258,6 +273,7 @@ def _text(body: dict[str, Any], key: str) -> str:
 
 
 def _read(file: Path) -> bytes:
+    """A whole file of credentials; raises Stalled (kubeconfig-not-found, kubeconfig-invalid)."""
     try:
         with file.open("rb") as stream:
             content = stream.read(MAX_FILE_BYTES + 1)

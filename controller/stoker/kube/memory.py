@@ -157,7 +157,9 @@ class MemoryServer:
     def _routed(self, request: Request) -> Response:
         if request.path in {"/readyz", "/livez", "/healthz"}:
             return Response(200, b"ok", _TEXT)
-        document = self._served.document(request.path) if request.method == "GET" else None
+        document = None
+        if request.method == "GET":
+            document = self._served.document(request.path, request.accept)
         if document is not None:
             return _json(200, document)
         call = self._call(request)

@@ -67,12 +67,19 @@ class Served:
             for resource in resources_from_crd(stored.manifest):
                 self._all[resource.group, resource.version, resource.plural] = resource
 
-    def document(self, path: str) -> Json | None:
-        """The discovery document at a path, or None where there is none."""
+    def document(self, path: str, accept: str = "") -> Json | None:
+        """The discovery document at a path, or None where there is none.
+
+        With everything below the path in one where the Accept header offers that.
+        """
         parts = [part for part in path.split("/") if part]
         match parts:
             case ["version"]:
                 return _version()
+            case ["api"] if _aggregated_wanted(accept):
+                return self._aggregated([""])
+            case ["apis"] if _aggregated_wanted(accept):
+                return self._aggregated(self._groups())
             case ["api"]:
                 return {
                     "kind": "APIVersions",
@@ -99,19 +106,40 @@ class Served:
         listed = [{"groupVersion": f"{group}/{v}", "version": v} for v in versions]
         return {"name": group, "versions": listed, "preferredVersion": listed[0]}
 
+    def _aggregated(self, groups: list[str]) -> Json:
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": [
+                {
+                    "metadata": {"name": group, "creationTimestamp": None},
+                    "versions": [
+                        {
+                            "version": version,
+                            "resources": [_told(r) for r in self._all_of(group, version)],
+                            "freshness": "Current",
+                        }
+                        for version in dict.fromkeys(v for g, v, _ in self._all if g == group)
+                    ],
+                }
+                for group in groups
+            ],
+        }
+
+    def _all_of(self, group: str, version: str) -> list[Resource]:
+        return [r for r in self._all.values() if (r.group, r.version) == (group, version)]
+
     def _kinds(self, group: str, version: str) -> Json | None:
-        found = [r for r in self._all.values() if (r.group, r.version) == (group, version)]
+        found = self._all_of(group, version)
         if not found:
             return None
         resources: list[Json] = []
         for resource in found:
             resources.append(_entry(resource, resource.plural, resource.kind, _MEMBERS))
             for name in resource.subresources:
-                kind = {"scale": "Scale", "binding": "Binding", "eviction": "Eviction"}.get(name)
-                verbs = (
-                    ("create",) if name in {"binding", "eviction"} else ("get", "patch", "update")
-                )
-                entry = _entry(resource, f"{resource.plural}/{name}", kind or resource.kind, verbs)
+                kind, verbs = _below(resource, name)
+                entry = _entry(resource, f"{resource.plural}/{name}", kind, verbs)
                 if name == "scale":
                     entry |= {"group": "autoscaling", "version": "v1"}
                 resources.append(entry)
@@ -121,6 +149,47 @@ class Served:
             "groupVersion": f"{group}/{version}" if group else version,
             "resources": resources,
         }
+
+
+def _aggregated_wanted(accept: str) -> bool:
+    """Whether the aggregated form is among the offers: the server prefers it to the plain one."""
+    for offer in accept.split(","):
+        kind, *parameters = (part.strip() for part in offer.split(";"))
+        wanted = dict(p.partition("=")[::2] for p in parameters)
+        aggregated = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
+        if kind == "application/json" and wanted == aggregated:
+            return True
+    return False
+
+
+def _below(resource: Resource, subresource: str) -> tuple[str, tuple[str, ...]]:
+    """Kind and verbs of a subresource."""
+    kind = {"scale": "Scale", "binding": "Binding", "eviction": "Eviction"}.get(subresource)
+    made = subresource in {"binding", "eviction"}
+    return kind or resource.kind, ("create",) if made else ("get", "patch", "update")
+
+
+def _told(resource: Resource) -> Json:
+    """One resource of an aggregated answer."""
+    below = []
+    for name in resource.subresources:
+        kind, verbs = _below(resource, name)
+        told = {"subresource": name, "responseKind": _kind(resource, kind), "verbs": list(verbs)}
+        below.append(told)
+    return {
+        "resource": resource.plural,
+        "responseKind": _kind(resource, resource.kind),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.kind.lower(),
+        "verbs": list(_MEMBERS),
+        **({"subresources": below} if below else {}),
+    }
+
+
+def _kind(resource: Resource, kind: str) -> Json:
+    if kind == "Scale":
+        return {"group": "autoscaling", "version": "v1", "kind": kind}
+    return {"group": resource.group, "version": resource.version, "kind": kind}
 
 
 def _entry(resource: Resource, name: str, kind: str, verbs: tuple[str, ...]) -> Json:

@@ -11,11 +11,22 @@ from urllib.parse import quote
 from stoker.model.ports import ApiResource
 from stoker.model.refs import ObjectRef
 
-__all__ = ["ACCEPT_JSON", "ACCEPT_METADATA", "CONTENT_TYPES", "collection_path", "object_path"]
+__all__ = [
+    "ACCEPT_DISCOVERY",
+    "ACCEPT_JSON",
+    "ACCEPT_METADATA",
+    "CONTENT_TYPES",
+    "collection_path",
+    "object_path",
+]
 
 ACCEPT_JSON: Final = "application/json"
 ACCEPT_METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """A list of metadata only. The parameter is v=v1: with v=1 the server answers 406."""
+ACCEPT_DISCOVERY: Final = (
+    f"application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,{ACCEPT_JSON}"
+)
+"""All kinds below /api or /apis in one answer (since 1.30), else the groups alone."""
 
 CONTENT_TYPES: Final = {
     "object": "application/json",

@@ -9,11 +9,43 @@ import json
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 __all__ = ["Readiness", "StatusServer"]
 
 Readiness = tuple[bool, dict[str, str]]
 """Ready or not, and what each part says (`caches: synced`, `git: unreachable`, …)."""
+
+
+MAX_CONNECTIONS = 256
+"""Callers at a time; who comes beyond is hung up on, so strangers cost no more threads than that."""
+PATIENCE_SECONDS = 10.0
+"""How long a connection may say nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    """Callers that wait to be let in; with the library's 5, a burst is turned away for seconds."""
+
+    def __init__(self, address: tuple[str, int], answer: type[BaseHTTPRequestHandler]) -> None:
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        super().__init__(address, answer)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Callers may hang up whenever they like."""
 
 
 class StatusServer:
@@ -31,6 +63,7 @@ class StatusServer:
 
         class Answer(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            timeout = PATIENCE_SECONDS
 
             def do_GET(self) -> None:  # noqa: N802 - the library's name
                 match self.path.partition("?")[0]:
@@ -56,8 +89,7 @@ class StatusServer:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 """Requests are not logged."""
 
-        self._server = ThreadingHTTPServer((host or "127.0.0.1", int(port)), Answer)
-        self._server.daemon_threads = True
+        self._server = _Server((host or "127.0.0.1", int(port)), Answer)
         self._thread = threading.Thread(
             target=self._server.serve_forever,
             name="http",

@@ -22,7 +22,10 @@ T = TypeVar("T")
 
 def canonical_json(data: Any) -> str:
     """JSON with sorted keys and no spaces: equal data gives equal text."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _CANONICAL.encode(data)
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(data: Any) -> str:

@@ -1,4 +1,4 @@
-"""The port to CEL: questions about one live object, answered with true, false or an error.
+"""The port to CEL: questions about live objects, answered with true, false or an error.
 
 Implemented by cel; the rules that ask (objects.health_rules, objects.readiness) are pure and
 see this only. An error is its own answer: it never counts as true, nor as false.
@@ -6,7 +6,7 @@ see this only. An error is its own answer: it never counts as true, nor as false
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -40,7 +40,7 @@ class Fault:
 
 
 class Questions(Protocol):
-    """Questions about one object."""
+    """Questions about one object, or about all objects of a unit."""
 
     def ask(self, expression: str) -> Answer:
         """Whether the expression holds. Never raises."""
@@ -58,10 +58,17 @@ class Expressions(Protocol):
         """Questions about a live object, which must not change meanwhile."""
         ...
 
-    def faults(self, expression: str, *, text: bool = False) -> tuple[Fault, ...]:
+    def about_all(self, manifests: Sequence[Mapping[str, Any]]) -> Questions:
+        """Questions about live objects together, which must not change meanwhile."""
+        ...
+
+    def faults(
+        self, expression: str, *, text: bool = False, about_all: bool = False
+    ) -> tuple[Fault, ...]:
         """Why the expression cannot be used, in its order; empty when it can.
 
-        `text` says that it must come to text instead of true or false.
+        `text` says that it must come to text instead of true or false; `about_all` that it
+        is about several objects.
         """
         ...
 

@@ -293,8 +293,9 @@ class Unit:
     """What is applied, pruned, waited for and reported by itself.
 
     `digest` changes when anything the files say about this unit changes: its spec
-    after defaults and patches and the ids of the blobs it names. `lines` maps a
-    dotted field path (`spec.replicas`) to its place in the file.
+    after defaults and patches, the ids of the blobs it names, and those of the fleet's own
+    templates where it may use them. `lines` maps a dotted field path (`spec.replicas`) to
+    its place in the file.
     """
 
     ref: UnitRef

@@ -28,6 +28,8 @@ __all__ = [
 class Flow:
     """What every unit may say about order. `depends_on` is sorted, each unit once.
 
+    `ready` has, sorted, what must hold of them: unit and CEL expression, or unit and an empty
+    text for Healthy. A unit that it does not name must be Healthy.
     `timeout_ms` is how long it may take from apply to Healthy, None for as long as the
     deadlines of its objects allow. `retry_ms` is the wait before what failed is sent again,
     None for the growing default.
@@ -37,6 +39,16 @@ class Flow:
     depends_on: tuple[UnitRef, ...] = ()
     timeout_ms: int | None = None
     retry_ms: int | None = None
+    ready: tuple[tuple[UnitRef, str], ...] = ()
+
+    def asks_of(self, ref: UnitRef) -> tuple[str, ...]:
+        """What must hold of one dependency: expressions, an empty one for Healthy."""
+        return tuple(text for named, text in self.ready if named == ref) or ("",)
+
+    @property
+    def asked_by_expression(self) -> frozenset[UnitRef]:
+        """The dependencies of whose objects an expression asks."""
+        return frozenset(ref for ref, text in self.ready if text)
 
 
 class WindowKind(StrEnum):

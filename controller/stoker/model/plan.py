@@ -113,10 +113,14 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class CountReason:
-    """Where the wanted count comes from: `Git`, or an external owner by name."""
+    """Where the wanted count comes from: `Git`, or an external owner by name.
+
+    `refused` is an override that is not obeyed, with the reason; empty for none.
+    """
 
     source: str
     detail: str = ""
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ repository and a virtual clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -83,6 +83,10 @@ class Cluster(Protocol):
 
     def forget_discovery(self) -> None:
         """Read discovery again at the next `resource` (a CRD came or went)."""
+        ...
+
+    def hide_in_errors(self, hide: Callable[[str], str]) -> None:
+        """Send every text of a refusal through `hide` from now on: it quotes what it refuses."""
         ...
 
     def get(self, ref: ObjectRef, *, subresource: str = "") -> dict[str, Any]:
@@ -195,6 +199,10 @@ class Repo(Protocol):
 
     def tree(self, commit: str) -> tuple[Blob, ...]:
         """Every regular file of the commit, sorted by path (links and submodules left out)."""
+        ...
+
+    def links(self, commit: str) -> tuple[str, ...]:
+        """Paths of its symbolic links and submodules, sorted: nothing follows them."""
         ...
 
     def read(self, blobs: tuple[Blob, ...]) -> tuple[bytes, ...]:

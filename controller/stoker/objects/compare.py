@@ -88,18 +88,21 @@ class _Walk:
     ) -> Tree:
         touched: Tree = {}
         for key, item in sent.items():
-            element = "f:" + key
             member = kind.member(key)
             if member is None:  # refused by the server, or newer than our schema
                 self.settled = False
-            below = self.value(item, live.get(key, _ABSENT), member or ANY, (*at, element))
+            standing = live.get(key, _ABSENT)
+            if _is_same(item, standing):
+                continue
+            element = "f:" + key
+            below = self.value(item, standing, member or ANY, (*at, element))
             if below is not None:
                 touched[element] = below
         return touched
 
     def value(self, sent: Any, live: Any, kind: FieldType, at: tuple[str, ...]) -> Tree | None:
         """None when a write would leave the value as it is."""
-        if type(sent) in _PLAIN and type(sent) is type(live) and sent == live:
+        if _is_same(sent, live):
             return None
         resolved = kind.resolved(sent)
         granular = resolved.shape in {MAP, LIST} and not resolved.atomic
@@ -163,6 +166,10 @@ class _Walk:
         if at[-1].startswith("v:"):
             return None
         return self.value(sent, live, kind.element, at)
+
+
+def _is_same(sent: Any, live: Any) -> bool:
+    return type(sent) in _PLAIN and type(sent) is type(live) and sent == live
 
 
 def _is_stored(sent: dict[str, Any] | list[Any], kind: FieldType) -> bool:

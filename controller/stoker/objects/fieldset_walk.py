@@ -117,6 +117,9 @@ def item_element(item: Any, kind: FieldType) -> str:
         value = item.get(key, kind.key_defaults.get(key, _MISSING))
         if value is not _MISSING:
             found[key] = value
+    if len(found) == 2 and all(type(value) in _KEY_TYPES for value in found.values()):
+        (first, one), (second, other) = found.items()
+        return _paired_element(first, one, second, other)
     if not found:
         names = " ".join(json.dumps(key) for key in kind.keys)
         raise KeyProblem(
@@ -132,6 +135,15 @@ _MISSING = object()
 @lru_cache(maxsize=4096)
 def _named_element(key: str, value: str) -> str:
     return "k:" + _compact({key: value})
+
+
+_KEY_TYPES = frozenset({str, int, bool})
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _paired_element(key: str, value: Any, other_key: str, other: Any) -> str:
+    """Of a list with two keys, such as the ports of a container."""
+    return "k:" + _compact({key: value, other_key: other})
 
 
 @lru_cache(maxsize=4096)

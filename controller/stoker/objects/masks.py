@@ -42,9 +42,13 @@ _SECRET_VALUE = re.compile(
     r"|\bENC\[AES256_GCM,"
     r"|\bhf_[A-Za-z0-9]{20,}|\bgh[pousr]_[A-Za-z0-9]{20,}|\bglpat-[\w-]{16,}"
     r"|\bsk-[\w-]{16,}|\bAKIA[A-Z0-9]{16}\b|\bxox[abprs]-[\w-]{10,}"
-    r"|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.|[a-z][a-z0-9+.-]*://[^/\s:@]*:[^/\s@]+@"
+    r"|(?<=[\w-]{8})\.eyJ[\w-]{8,}\.|(?<=[a-z0-9+.-])://[^/\s:@]*:[^/\s@]+@"
+    r"|[?&](?i:sig|signature|(?:[a-z]+[_-]?)?token|api_?key|x-(?:amz|goog)-signature)=[^\s&]{8}"
 )
-"""Values that are secrets wherever they stand: keys, tokens of known makers, URLs with one."""
+"""Values that are secrets wherever they stand: keys, tokens of known makers, URLs with one.
+
+No part of it looks at a letter more than a few times: texts are up to a MiB long, and people
+who can push choose them (b.A row 10)."""
 
 _FLAG = re.compile(r"(?P<flag>(?<![\w-])--?(?P<name>[A-Za-z][\w.-]*))(?P<gap>=|\s+)(?P<value>\S+)")
 _BARE_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]*)")

@@ -1,21 +1,21 @@
-"""Whether a live object is ready for what depends on it: `dependsOn[].ready`.
+"""Whether the objects of a unit are ready for what depends on it: `dependsOn[].ready`.
 
-In: the object as the caches have it (None: known to be absent), the expression of the
-file, the checks in force. Out: ready, not ready or unknown, with why. Unknown is neither:
-what depends on the object waits, and nothing is undone. Pure; called for each dependency.
+In: the objects that the unit was last rendered to, the live view, the expression of the
+file. Out: ready, not ready or unknown, with why. Unknown is neither: what depends on the
+unit waits, and nothing is undone. Pure; called by holding for each dependency.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from stoker.model.expression import Truth
-from stoker.model.outcome import Health
-from stoker.objects.health import health_of, not_settled
-from stoker.objects.health_fields import mapping
-from stoker.objects.health_rules import HealthRules
+from stoker.model.expression import Expressions, Truth
+from stoker.model.live import LiveView
+from stoker.model.refs import ObjectRef
+from stoker.objects.health import not_settled
 
 __all__ = ["Readiness", "Ready", "readiness"]
 
@@ -36,39 +36,33 @@ class Readiness:
     message: str = ""
 
 
-def readiness(manifest: dict[str, Any] | None, expression: str, rules: HealthRules) -> Readiness:
-    """Judge one dependency: by its expression, or without one by its health.
+def readiness(
+    members: Sequence[ObjectRef], live: LiveView, expression: str, expressions: Expressions
+) -> Readiness:
+    """Ask the expression about `objects`: the live objects of a unit, in the order given.
 
-    An object on its way out, or of a generation that its controller has not seen, is not
-    ready whatever the expression says: its status tells of something else. An expression
-    that fails is unknown, except while the object has no status at all.
+    An object that is absent, on its way out, or of a generation that its controller has not
+    seen makes the unit not ready whatever the expression says: its status tells of something
+    else, and `all` over a list that lacks it would hold. An expression that fails is unknown.
     """
-    if manifest is None:
-        return Readiness(Ready.NOT_READY, "does not exist")
-    early = not_settled(manifest)
-    if early is not None:
-        return Readiness(Ready.NOT_READY, early.message)
-    if not expression:
-        return _by_health(manifest, rules)
-    answer = rules.expressions.about(manifest).ask(expression)
+    found: list[dict[str, Any]] = []
+    for ref in members:
+        why = live.why_unknown(ref)
+        if why:
+            return Readiness(Ready.UNKNOWN, f"whether {ref} is ready is not known: {why}")
+        there = live.get(ref)
+        if there is None:
+            return Readiness(Ready.NOT_READY, f"{ref} does not exist")
+        early = not_settled(there.body)
+        if early is not None:
+            return Readiness(Ready.NOT_READY, f"{ref}: {early.message}")
+        found.append(there.body)
+    answer = expressions.about_all(found).ask(expression)
     match answer.truth:
         case Truth.TRUE:
             return Readiness(Ready.READY)
         case Truth.FALSE:
-            return Readiness(Ready.NOT_READY, f"not yet: {expression}")
+            return Readiness(Ready.NOT_READY, f"it is not ready: {expression} is false")
         case Truth.ERROR:
-            if not mapping(manifest, "status") and not rules.expressions.missing:
-                return Readiness(Ready.NOT_READY, "no status yet")
-            return Readiness(Ready.UNKNOWN, f"{expression}: {answer.message}")
-
-
-def _by_health(manifest: dict[str, Any], rules: HealthRules) -> Readiness:
-    verdict = health_of(manifest, rules)
-    told = f"{verdict.reason}: {verdict.message}" if verdict.message else verdict.reason
-    match verdict.status:
-        case Health.HEALTHY:
-            return Readiness(Ready.READY)
-        case Health.UNKNOWN:
+            told = f"whether it is ready is not known: {answer.message} (asked: {expression})"
             return Readiness(Ready.UNKNOWN, told)
-        case _:
-            return Readiness(Ready.NOT_READY, told)

@@ -9,9 +9,28 @@ from __future__ import annotations
 from typing import Any
 
 from stoker.model.refs import ObjectRef
-from stoker.objects.names import ADOPTED, OWNER, fleet_of_mark, manager_of
+from stoker.objects.names import (
+    ADOPTED,
+    FLEET_LABEL,
+    MANAGED_BY,
+    NODE,
+    NODE_UID,
+    OWNER,
+    PLACEMENT_LABEL,
+    REV,
+    SERVICE_LABEL,
+    SOURCE,
+    TEMPLATE,
+    fleet_of_mark,
+    manager_of,
+)
+from stoker.objects.owned import owners
 
 __all__ = ["is_held", "release_patch"]
+
+_ANNOTATIONS = (OWNER, ADOPTED, REV, TEMPLATE, SOURCE, NODE, NODE_UID)
+_LABELS = (FLEET_LABEL, SERVICE_LABEL, PLACEMENT_LABEL, MANAGED_BY)
+"""What we stamp on the object itself. The pod template's labels stay: they select its pods."""
 
 
 def is_held(body: dict[str, Any], ref: ObjectRef, fleet_id: str) -> bool:
@@ -28,7 +47,8 @@ def release_patch(body: dict[str, Any], ref: ObjectRef, fleet_id: str) -> list[d
     """The JSON patch after which nothing of the object says that this fleet manages it.
 
     An entry that is only taken out leaves its fields as they are, with no owner (ssa-facts
-    20). Another fleet's mark stays.
+    20). Stamps go unless others own them too; the pod template is never touched. Another
+    fleet's mark stays.
     """
     metadata = body["metadata"]
     annotations = metadata.get("annotations") or {}
@@ -41,9 +61,23 @@ def release_patch(body: dict[str, Any], ref: ObjectRef, fleet_id: str) -> list[d
     if len(others) != len(entries):
         patch.append({"op": "replace", "path": "/metadata/managedFields", "value": others})
     if fleet_of_mark(str(annotations.get(OWNER, "")), ref) == fleet_id:
+        labels = metadata.get("labels") or {}
         patch += [
-            {"op": "remove", "path": f"/metadata/annotations/{key.replace('/', '~1')}"}
-            for key in (OWNER, ADOPTED)
-            if key in annotations
+            {"op": "remove", "path": f"/metadata/{place}/{key.replace('/', '~1')}"}
+            for place, keys, values in (
+                ("annotations", _ANNOTATIONS, annotations),
+                ("labels", _LABELS, labels),
+            )
+            for key in keys
+            if key in values
+            and (key != MANAGED_BY or values[key] == "stoker")
+            and not _is_shared(body, place, key, fleet_id)
         ]
     return patch
+
+
+def _is_shared(body: dict[str, Any], place: str, key: str, fleet_id: str) -> bool:
+    """Whether a manager that is not ours owns the annotation or label too."""
+    path = ("f:metadata", f"f:{place}", f"f:{key}")
+    ours = manager_of(fleet_id)
+    return any(path in owner.fields for owner in owners(body) if owner.manager != ours)

@@ -7,7 +7,7 @@ nothing (heartbeats of nodes, status of strangers' pods, an autoscaler's measure
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -45,13 +45,19 @@ class ObjectEvent:
 
 
 def events_from(
-    key: WatchKey, changes: Iterable[Changed], rules: HealthRules | None = None
+    key: WatchKey,
+    changes: Iterable[Changed],
+    rules: HealthRules | None = None,
+    awaited: Container[UnitRef] = (),
 ) -> tuple[ObjectEvent, ...]:
-    """The events worth telling, in the order of the changes; `rules` judge custom kinds."""
+    """The events worth telling, in the order of the changes; `rules` judge custom kinds.
+
+    Of `awaited` units every change is: an expression may ask of any field of their objects.
+    """
     found = []
     for change in changes:
         entry = change.after or change.before
-        if entry is not None and (key == CRDS or _matters(change, rules)):
+        if entry is not None and (key == CRDS or _matters(change, rules, awaited)):
             found.append(
                 ObjectEvent(
                     ref=key.ref(entry.namespace, entry.name),
@@ -63,13 +69,13 @@ def events_from(
     return tuple(found)
 
 
-def _matters(change: Changed, rules: HealthRules | None) -> bool:
+def _matters(change: Changed, rules: HealthRules | None, awaited: Container[UnitRef]) -> bool:
     before, after = change.before, change.after
     if any(isinstance(e.facts, MirrorFacts) for e in (before, after) if e is not None):
         return _asks(before) != _asks(after)
     if before is None or after is None or before.uid != after.uid:
         return True
-    if before.facts != after.facts or before.owner != after.owner:
+    if before.facts != after.facts or before.owner != after.owner or after.unit in awaited:
         return True
     if not after.whole and not before.whole:
         return False

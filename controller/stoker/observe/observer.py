@@ -16,7 +16,7 @@ from stoker.errors import StokerError, Unreachable
 from stoker.kube.errors import KindNotFound, NotFound
 from stoker.log import get_log
 from stoker.model.ports import Clock, Cluster
-from stoker.model.refs import ObjectRef, ref_from_manifest
+from stoker.model.refs import ObjectRef, UnitRef, ref_from_manifest
 from stoker.objects.health_rules import HealthRules
 from stoker.observe.events import ObjectEvent, events_from
 from stoker.observe.keys import CRDS, WatchKey
@@ -71,6 +71,8 @@ class Observer:
         """May be set until `start`."""
         self.health_rules: HealthRules | None = None
         """The health files in force: a pass sets them, watch threads judge news by them."""
+        self.awaited: frozenset[UnitRef] = frozenset()
+        """Units whose every change is news, for an expression about it is waited for; as above."""
         self.notices_seen: Seen = {}
         """Kept by observe between passes; lost with the process."""
         self._clock = clock
@@ -260,7 +262,8 @@ class Observer:
         """What a watch thread saw; no changes means that the kind as a whole is news."""
         self._absorb(key, changes)
         if self.on_event is not None:
-            for event in events_from(key, changes, self.health_rules) or self._whole(key, changes):
+            events = events_from(key, changes, self.health_rules, self.awaited)
+            for event in events or self._whole(key, changes):
                 self.on_event(event)
 
     def _whole(self, key: WatchKey, changes: tuple[Changed, ...]) -> tuple[ObjectEvent, ...]:

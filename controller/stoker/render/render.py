@@ -28,7 +28,7 @@ from stoker.render.unit_jobs import Workshop
 __all__ = ["render"]
 
 _BROUGHT = frozenset({("", "Service"), ("policy", "PodDisruptionBudget")})
-"""An adopted workload has these already, selecting pods by labels that are not ours."""
+"""An adopted workload has these already, selecting pods by labels that are not ours (note 19)."""
 
 
 def render(

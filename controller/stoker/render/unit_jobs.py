@@ -15,6 +15,7 @@ from stoker._version import __version__
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled
 from stoker.model.fleet import Blob, Bundle, Desired, ModelService, Unit
 from stoker.model.ports import Repo
+from stoker.model.text_file import conflict_offset, is_lfs_pointer
 from stoker.render.pool import Job
 from stoker.render.service import NEUTRAL_DECISION, PLACEHOLDERS, service_data
 from stoker.render.sources import TEMPLATE_NAME, Source, SourceSet, source_set
@@ -155,10 +156,19 @@ class Workshop:
 
 
 def _text(blob: Blob, raw: bytes) -> str:
+    """The text of a manifest or template; raises BadInput where the file is none."""
+    if is_lfs_pointer(raw):
+        raise _unusable(blob, raw, 0, "lfs-pointer", "is a Git LFS pointer, not the file")
+    conflict = conflict_offset(raw)
+    if conflict is not None:
+        raise _unusable(blob, raw, conflict, "conflict-marker", "an unresolved merge conflict")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        location = SourceLocation(blob.path, line, 1)
         message = "the file is not UTF-8 text"
-        raise BadInput((Finding(location, "invalid-encoding", message),)) from error
+        raise _unusable(blob, raw, error.start, "invalid-encoding", message) from error
+
+
+def _unusable(blob: Blob, raw: bytes, offset: int, code: str, message: str) -> BadInput:
+    location = SourceLocation(blob.path, raw[:offset].count(b"\n") + 1, 1)
+    return BadInput((Finding(location, code, message),))

@@ -15,6 +15,7 @@ from stoker.model.refs import SourceRevision, UnitRef
 from stoker.model.snapshot import Snapshot
 from stoker.model.times import rfc3339
 from stoker.objects.health_rules import HealthRules
+from stoker.objects.known_secrets import KnownSecrets
 from stoker.report.mirror import Mirror
 from stoker.report.previous import PreviousStatus
 
@@ -93,6 +94,8 @@ class ReportInputs:
     outcome: PassOutcome | None = None
     live: LiveView | None = None
     health: HealthRules | None = None
+    secrets: KnownSecrets = field(default_factory=KnownSecrets)
+    """Values that are told nowhere; conditions of live objects may cite them."""
     previous: PreviousStatus = field(default_factory=PreviousStatus)
     scope: tuple[UnitRef, ...] | None = None
     findings: tuple[Finding, ...] = ()

@@ -16,6 +16,8 @@ __all__ = ["InstallNames", "rights"]
 
 READ = ["get", "list", "watch"]
 WRITE = ["get", "list", "watch", "create", "update", "patch", "delete"]
+_WEBHOOKS = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+"""When one changes, the audit asks about what it matches."""
 RBAC_GROUP = "rbac.authorization.k8s.io"
 
 
@@ -73,6 +75,7 @@ def _cluster_rules(written: list[str]) -> list[dict[str, Any]]:
         _rule(["autoscaling"], ["horizontalpodautoscalers"], READ),
         _rule(["keda.sh"], ["scaledobjects"], READ),
         _rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], READ),
+        _rule(["admissionregistration.k8s.io"], _WEBHOOKS, READ),
         _rule([GROUP], mirrors, WRITE),
         _rule([GROUP], [f"{plural}/status" for plural in mirrors], ["get", "patch", "update"]),
         _rule(["argoproj.io"], ["applications"], READ),

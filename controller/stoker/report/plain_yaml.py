@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["Dumper", "dump", "plain_text"]
+__all__ = ["PLAIN", "UNPRINTABLE", "Dumper", "dump", "plain_text"]
 
 
 def dump(data: Mapping[str, Any]) -> bytes:
@@ -111,7 +111,7 @@ def _scalar(value: str | int | bool | None) -> str:  # noqa: FBT001 - the value 
     return str(value)
 
 
-_PLAIN = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./@+-]*(?::[A-Za-z0-9_./@+-]+)*", re.ASCII)
+PLAIN = re.compile(r"[A-Za-z0-9_/][A-Za-z0-9_./@+-]*(?::[A-Za-z0-9_./@+-]+)*", re.ASCII)
 """What stands without quotes if no reader takes it for a number, a time or a word below."""
 
 _NUMBER_OR_TIME = re.compile(
@@ -126,14 +126,14 @@ _WORDS = frozenset(
     for base in ("null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf")
     for word in (base, base.capitalize(), base.upper(), "NaN")
 )
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @lru_cache(maxsize=65_536)
 def plain_text(value: str) -> str:
     """A text as a scalar on one line: without quotes where no reader takes it for another."""
-    if _PLAIN.fullmatch(value) and value not in _WORDS and not _NUMBER_OR_TIME.fullmatch(value):
+    if PLAIN.fullmatch(value) and value not in _WORDS and not _NUMBER_OR_TIME.fullmatch(value):
         return value
     quoted = json.dumps(_SURROGATE.sub("\ufffd", value), ensure_ascii=False)
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", quoted)
+    return UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", quoted)

@@ -23,5 +23,5 @@ REASONS: dict[str, str] = {
     "ssh-keygen-missing": "ssh-keygen is not installed, so no deploy key can be made.",
     "suspended": "Suspended: nothing of it is written or deleted until it is resumed.",
     "timed-out": "The unit is not Healthy within its spec.timeout; it is worked on all the same.",
-    "waiting-for-dependency": "A unit of dependsOn has not applied this revision, or is not Healthy.",
+    "waiting-for-dependency": "A unit of dependsOn has not applied this revision, or is not Healthy or ready.",
 }

@@ -29,7 +29,8 @@ from stoker.report.gather import facts_of, in_scope
 from stoker.report.history import HistoryEntry, next_history
 from stoker.report.inputs import Report, ReportInputs
 from stoker.report.mirrors import fleet_mirror, service_mirrors
-from stoker.report.previous import PreviousStatus
+from stoker.report.previous import PreviousStatus, errors_of
+from stoker.report.secrets import without_secrets
 from stoker.report.tallies import cold_starts, drift_hours
 from stoker.report.unit_report import UnitReport
 from stoker.report.unit_state import unit_report
@@ -64,6 +65,7 @@ def report(inputs: ReportInputs, *, checkpoint: Callable[[], None] = lambda: Non
     )
     if inputs.scope is None:
         before.memo.end_round()
+    status = status_document(inputs, fleet, ordered)
     memory = PreviousStatus(
         conditions=conditions,
         written=written,
@@ -73,13 +75,14 @@ def report(inputs: ReportInputs, *, checkpoint: Callable[[], None] = lambda: Non
         units=units,
         documents=documents,
         mirrors=mirrors,
+        errors=errors_of(status.data),
         drift_hours=fleet.drift_hours,
         observed_at_ms=inputs.now_ms,
         memo=before.memo,
     )
     return Report(
         conditions=(*conditions, *written),
-        documents=(status_document(inputs, fleet, ordered), *documents.values()),
+        documents=(status, *documents.values()),
         complete=desired is not None and desired.unit_set_known,
         substance=memory.substance,
         urgent=_is_urgent(before, conditions, units),
@@ -126,6 +129,8 @@ def _unit_reports(
         checkpoint()
         made = unit_report(facts, inputs)
         old = inputs.previous.units.get(facts.ref)
+        if made != old and inputs.secrets:
+            made = without_secrets(made, inputs.secrets)
         found[facts.ref] = old if old is not None and old == made else made
     known = inputs.desired is not None and inputs.desired.unit_set_known
     for ref, old in inputs.previous.units.items():

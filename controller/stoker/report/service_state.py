@@ -67,6 +67,7 @@ def service_report(
         counts=_counts(decision, state, previous, blind=blind),
         count_source=decision.count.source if decision else "Git",
         count_detail=decision.count.detail if decision else "",
+        count_refused=decision.count.refused if decision else "",
         count_line=unit.line_of("spec.replicas").line if unit is not None else 0,
         model_uri=spec.model_uri if spec else previous.model_uri if previous else "",
         model_revision=spec.model_revision if spec else previous.model_revision if previous else "",

@@ -1,6 +1,6 @@
-"""What makes a commit worthwhile: a revision, condition, placement or count that changed.
+"""What makes a commit worthwhile: a revision, condition, error, placement or count that changed.
 
-In: the fleet's conditions and revisions and all units. Out: a digest. Messages, times,
+In: the fleet's conditions, revisions and errors and all units. Out: a digest. Messages, times,
 estimates and pool sums are left out, so that an idle fleet never commits (rows 13, 99).
 """
 
@@ -20,11 +20,15 @@ def substance_digest(
     conditions: Iterable[Condition],
     attempted: str,
     applied: str,
+    errors: Iterable[tuple[str, str, int]],
     units: Iterable[UnitReport],
 ) -> str:
     """Digest everything of substance; 64 hex digits, equal for equal substance."""
     by_ref = sorted(units, key=lambda unit: unit.ref)
-    return digest([attempted, applied, _conditions(conditions), [_unit(unit) for unit in by_ref]])
+    told = [list(error) for error in errors]
+    return digest(
+        [attempted, applied, _conditions(conditions), told, [_unit(unit) for unit in by_ref]]
+    )
 
 
 def _conditions(conditions: Iterable[Condition]) -> list[list[str]]:
@@ -52,6 +56,7 @@ def _service(service: ServiceReport) -> list[Any]:
     return [
         [counts.desired, counts.ready, counts.warming, counts.floor, counts.stuck],
         service.count_source,
+        bool(service.count_refused),
         service.model_revision,
         service.rev,
         [[p.name, p.node, p.replicas, p.ready, p.warming] for p in service.placements],

@@ -120,11 +120,15 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class ServiceReport:
-    """What only a ModelService has. `count_source` is `Git` or the owner by name."""
+    """What only a ModelService has. `count_source` is `Git` or the owner by name.
+
+    `count_refused` is an override that is not obeyed, with the reason.
+    """
 
     counts: ReplicaCounts
     count_source: str = "Git"
     count_detail: str = ""
+    count_refused: str = ""
     count_line: int = 0
     model_uri: str = ""
     model_revision: str = ""

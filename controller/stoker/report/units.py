@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 KIND = "UnitStatus"
+_SYNCS, _HEALTHS = frozenset(Sync), frozenset(Health)
 
 
 def unit_document(unit: UnitReport) -> Document:
@@ -120,7 +121,7 @@ def unit_from_document(data: Mapping[str, Any]) -> UnitReport | None:
     ref = unit_ref_from_text(text(data, "unit"))
     sync = text(mapping(data, "sync"), "status")
     health = text(mapping(data, "health"), "status")
-    if ref is None or sync not in set(Sync) or health not in set(Health):
+    if ref is None or sync not in _SYNCS or health not in _HEALTHS:
         return None
     source, objects = mapping(data, "source"), mapping(data, "objects")
     return UnitReport(
@@ -156,6 +157,7 @@ def _service_to_data(service: ServiceReport) -> dict[str, Any]:
         "count": _without_empty(
             {"source": service.count_source},
             detail=service.count_detail,
+            refused=service.count_refused,
             line=service.count_line or None,
         ),
         "model": {
@@ -219,6 +221,7 @@ def _service_from_data(data: dict[str, Any]) -> ServiceReport:
         ),
         count_source=text(count, "source", "Git"),
         count_detail=text(count, "detail"),
+        count_refused=text(count, "refused"),
         count_line=integer(count, "line", 0),
         model_uri=text(model, "uri"),
         model_revision=text(model, "revision"),

@@ -107,9 +107,9 @@ class Engine:
 
     @property
     def in_flight(self) -> int:
-        """Requests running and waiting."""
+        """Requests running and waiting; one whose last step is under way still runs."""
         with self._changed:
-            return len(self._batch.running) + len(self._batch.waiting)
+            return len(self._tickets)
 
     def submit(self, prompt_tokens: int, max_tokens: int) -> Ticket | None:
         """Queue a request; None when it could never fit."""
@@ -270,7 +270,7 @@ class Engine:
         self._leave(ticket.sequence, "abort", self._clock.monotonic())
 
     def _show_load(self) -> None:
-        self.metrics.running.set(len(self._batch.running))
+        self.metrics.running.set(len(self._tickets) - len(self._batch.waiting))
         self.metrics.waiting.set(len(self._batch.waiting))
         self.metrics.kv_share.set(self._batch.kv_share)
 

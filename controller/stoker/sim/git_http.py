@@ -14,13 +14,17 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
-__all__ = ["GitFault", "GitRequest", "GitServer"]
+__all__ = ["FULL_DISK", "GitFault", "GitRequest", "GitServer"]
 
 _HANG_POLL_SECONDS = 0.05
+_SLOW_SECONDS = 0.2
+FULL_DISK = 'trap "" XFSZ; ulimit -f 0; exec "$@"'
+"""A shell that runs a program for which every write to a file fails, as on a full disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class GitFault:
     Exactly one of the others is set. `status` answers with that code. `hang` answers nothing
     and keeps the connection until the fault is healed or the server stops. `truncate` cuts
     the answer's body after that many bytes. `dead` closes the connection without a word.
+    `full` lets the host's git write no byte to disk, as on a full one. `slow` sends the answer's
+    body byte by byte, a few a second, until it is healed.
     Paths end in `info/refs`, `git-upload-pack` (fetch) or `git-receive-pack` (push).
     """
 
@@ -39,6 +45,8 @@ class GitFault:
     hang: bool = False
     truncate: int | None = None
     dead: bool = False
+    full: bool = False
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +152,20 @@ class GitServer:
     def hang(self, fault: GitFault) -> None:
         """Return when the fault is healed or the server stops."""
         while not self._stopping.wait(_HANG_POLL_SECONDS):
-            with self._lock:
-                if fault.times is None and all(fault is not f for f, _ in self._faults):
-                    return
+            if self._is_healed(fault):
+                return
+
+    def trickle(self, fault: GitFault, to: BufferedIOBase, body: bytes) -> int:
+        """Send byte by byte until the fault is healed; gives how many were sent."""
+        for sent in range(len(body)):
+            if self._stopping.wait(_SLOW_SECONDS) or self._is_healed(fault):
+                return sent
+            to.write(body[sent : sent + 1])
+        return len(body)
+
+    def _is_healed(self, fault: GitFault) -> bool:
+        with self._lock:
+            return fault.times is None and all(fault is not f for f, _ in self._faults)
 
     def record(self, request: GitRequest) -> None:
         """Note an answered request."""
@@ -194,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif user in host.read_only and "git-receive-pack" in self.path:
             self._refuse(403, user)
         else:
-            self._backend(body, user, fault.truncate if fault is not None else None)
+            self._backend(body, user, fault or GitFault())
 
     def _user(self) -> str | None:
         """Who asks: empty for anybody where no users are set, None for a stranger."""
@@ -210,7 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         return name if users.get(name) == password else None
 
-    def _backend(self, body: bytes, user: str, truncate: int | None) -> None:
+    def _backend(self, body: bytes, user: str, fault: GitFault) -> None:
         url = urlsplit(self.path)
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -232,8 +251,11 @@ class _Handler(BaseHTTPRequestHandler):
             "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
             "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
         }
+        command = ["git", "http-backend"]
+        if fault.full:
+            command = ["sh", "-c", FULL_DISK, "sh", *command]
         answer = subprocess.run(
-            ["git", "http-backend"], env=environment, input=body, capture_output=True, check=False
+            command, env=environment, input=body, capture_output=True, check=False
         )
         head, _, content = answer.stdout.partition(b"\r\n\r\n")
         status = 200
@@ -244,13 +266,13 @@ class _Handler(BaseHTTPRequestHandler):
                 status = int(value.split()[0])
             elif name:
                 headers[name] = value.strip()
-        self._answer(status, headers, content, user, truncate)
+        self._answer(status, headers, content, user, fault)
 
     def _refuse(self, status: int, user: str, headers: dict[str, str] | None = None) -> None:
-        self._answer(status, headers or {}, b"", user, None)
+        self._answer(status, headers or {}, b"", user, GitFault())
 
     def _answer(
-        self, status: int, headers: dict[str, str], body: bytes, user: str, truncate: int | None
+        self, status: int, headers: dict[str, str], body: bytes, user: str, fault: GitFault
     ) -> None:
         self._note(user, status)
         self.send_response(status)
@@ -259,8 +281,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body if truncate is None else body[:truncate])
-        if truncate is not None:
+        sent = self.server.host.trickle(fault, self.wfile, body) if fault.slow else 0
+        self.wfile.write(body[sent : fault.truncate])
+        if fault.truncate is not None:
             self.close_connection = True
 
     def _note(self, user: str, status: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from stoker.errors import Finding
 from stoker.model.fleet import Blob, Bundle
 from stoker.source.compile import Compiled
-from stoker.source.include import FileIndex, resolve_path
+from stoker.source.include import FileIndex, not_followed, resolve_path
 from stoker.source.places import Field, closest, dotted
 from stoker.source.schema_bundle import BundleSpec
 
@@ -55,7 +55,9 @@ def _files(
         else:
             blobs = [blob for blob in index.matching(path) if blob.path not in unit_files]
             found.update((blob.path, blob) for blob in blobs)
-            if blobs:
+            links = index.links_matching(path)
+            findings += [not_followed(link, str(unit.ref)) for link in links]
+            if blobs or links:
                 continue
             code, message = "manifest-no-match", f"{pattern!r} matches no file"
         here = (*at, number)

@@ -21,6 +21,7 @@ from stoker.objects.names import API_VERSION
 from stoker.source.findings import findings_of
 from stoker.source.layers import Layer, overlay
 from stoker.source.places import Field, closest, dotted
+from stoker.source.ready import ready_findings
 from stoker.source.refused import REFUSED_KINDS, take_out_refused
 from stoker.source.schema_bundle import BundleFile, BundleSpec
 from stoker.source.schema_flow import flow_of, pace_problems
@@ -130,6 +131,7 @@ def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
             for entry in parsed.spec.depends_on
         )
         findings += [complain(problem) for problem in problems]
+        findings += ready_findings(parsed.spec, draft, layer, unit)
     return Compiled(
         ref,
         draft.location,

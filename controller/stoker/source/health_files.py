@@ -20,7 +20,7 @@ from stoker.shipped import shipped_folder
 from stoker.source.findings import findings_of
 from stoker.source.places import Field, closest, dotted
 from stoker.source.schema_health import EXPRESSIONS, CheckBlock, HealthPolicyFile
-from stoker.source.text_places import place_in_text
+from stoker.source.text_places import place_in_text, text_lines
 from stoker.source.unit_file import unusable
 from stoker.source.yaml_strict import Document, read_yaml
 
@@ -57,7 +57,7 @@ def read_health_file(path: str, data: bytes, expressions: Expressions | None) ->
     broken = (file.broken,) if file.broken is not None else ()
     if not file.documents and not broken:
         return HealthFile()
-    lines = data.decode("utf-8", "replace").removeprefix("\ufeff").splitlines()
+    lines = text_lines(data)
     checks: list[tuple[HealthCheck, SourceLocation]] = []
     findings: list[Finding] = [*broken]
     for document in file.documents:

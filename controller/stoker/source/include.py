@@ -2,7 +2,7 @@
 
 Patterns are relative to the folder of the file they stand in, a leading `/` is the
 repository root. `*` and `?` stay within one folder and never match a leading dot, `**`
-crosses folders. Links and submodules are never found: the tree leaves them out.
+crosses folders. Links and submodules are never followed: `links_matching` only names them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 
+from stoker.errors import Finding, SourceLocation
 from stoker.model.fleet import Blob
 
-__all__ = ["FileIndex", "resolve_path"]
+__all__ = ["FileIndex", "not_followed", "resolve_path"]
 
 _WILD = re.compile(r"[*?\[]")
 
@@ -29,10 +30,22 @@ def resolve_path(pattern: str, folder: str) -> str | None:
     return "" if normal == "." else normal
 
 
+def not_followed(path: str, unit: str = "") -> Finding:
+    """What is wrong where a pattern names a link: left out in silence, its units would go."""
+    return Finding(
+        SourceLocation(path),
+        "link-not-followed",
+        "is a symbolic link or a submodule, and neither is followed",
+        hint="commit the file itself, or name it out of the pattern's reach",
+        unit=unit,
+    )
+
+
 class FileIndex:
     """The files of one commit, for many look-ups."""
 
-    def __init__(self, tree: Sequence[Blob]) -> None:
+    def __init__(self, tree: Sequence[Blob], links: Sequence[str] = ()) -> None:
+        self._links = tuple(links)
         self._blobs = {blob.path: blob for blob in tree}
         self._paths = sorted(self._blobs)
         folders: dict[str, list[str]] = {}
@@ -63,6 +76,13 @@ class FileIndex:
         expression = _expression(pattern)
         return tuple(self._blobs[path] for path in candidates if expression.fullmatch(path))
 
+    def links_matching(self, pattern: str) -> tuple[str, ...]:
+        """Links and submodules that a pattern from the root names, sorted."""
+        if not _WILD.search(pattern):
+            return (pattern,) if pattern in self._links else ()
+        expression = _expression(pattern)
+        return tuple(path for path in self._links if expression.fullmatch(path))
+
     def under(self, folder: str) -> tuple[Blob, ...]:
         """Every file below a folder (empty: all), sorted by path."""
         return tuple(self._blobs[path] for path in self._below(folder))
@@ -82,35 +102,54 @@ def _first_wild(pattern: str) -> int:
 
 @lru_cache(maxsize=4096)
 def _expression(pattern: str) -> re.Pattern[str]:
-    """The pattern as a regular expression over a whole path."""
-    segments = pattern.split("/")
-    text = ""
-    for index, segment in enumerate(segments):
-        last = index == len(segments) - 1
-        if segment == "**":
-            text += r"(?:(?!\.)[^/]+/)*" + (r"(?!\.)[^/]+" if last else "")
-        else:
-            text += _segment(segment) + ("" if last else "/")
+    """The pattern as a regular expression over a whole path.
+
+    What stands between two wildcards is taken at its first place for good (atomic groups): if
+    the rest fits anywhere, it fits after that. So no pattern, however hostile, takes longer than
+    its length times the path's.
+    """
+    runs: list[list[str]] = [[]]
+    for segment in pattern.split("/"):
+        if segment != "**":
+            runs[-1].append(_segment(segment))
+        elif len(runs) == 1 or runs[-1]:
+            runs.append([])
+    first, rest = runs[0], runs[1:]
+    text = "/".join(first)
+    if first and rest:
+        text += "/"
+    for run in rest[:-1]:
+        text += f"(?>{_FOLDERS}?{'/'.join(run)}/)"
+    if rest:
+        text += _FOLDERS + ("/".join(rest[-1]) if rest[-1] else r"(?!\.)[^/]+")
     return re.compile(text)
 
 
+_FOLDERS = r"(?:(?!\.)[^/]+/)*"
+
+
 def _segment(segment: str) -> str:
-    text = r"(?!\.)" if segment[:1] in {"*", "?", "["} else ""
+    """One folder or file name; see `_expression` for the atomic groups."""
+    parts = [""]
     position = 0
     while position < len(segment):
         letter = segment[position]
         end = segment.find("]", position + 2) if letter == "[" else -1
         if letter == "*":
-            text += "[^/]*"
+            parts.append("")
         elif letter == "?":
-            text += "[^/]"
+            parts[-1] += "[^/]"
         elif end > 0:
             inner = segment[position + 1 : end]
             negated = inner[0] in "!^"
             body = re.sub(r"([\\\[\]^&~|])", r"\\\1", inner[1:] if negated else inner)
-            text += f"[{'^/' if negated else ''}{body}]"
+            parts[-1] += f"[{'^/' if negated else ''}{body}]"
             position = end
         else:
-            text += re.escape(letter)
+            parts[-1] += re.escape(letter)
         position += 1
-    return text
+    no_dot = r"(?!\.)" if segment[:1] in {"*", "?", "["} else ""
+    if len(parts) == 1:
+        return no_dot + parts[0]
+    middle = "".join(f"(?>[^/]*?{part})" for part in parts[1:-1] if part)
+    return f"{no_dot}{parts[0]}{middle}[^/]*{parts[-1]}"

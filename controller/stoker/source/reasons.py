@@ -20,6 +20,7 @@ _FILES = {
     "include-no-match": "A pattern of spec.include matches no file; nothing is pruned meanwhile.",
     "invalid-encoding": "The file is not plain UTF-8 text.",
     "invalid-yaml": "The file is no YAML that can be read.",
+    "link-not-followed": "A pattern names a symbolic link or a submodule, and neither is followed.",
     "lfs-pointer": "The file is a Git LFS pointer, not the content; LFS is not supported.",
     "merge-key": "YAML merge keys (<<) are not allowed in fleet files.",
     "multiple-documents": "The Fleet file must hold exactly one document.",
@@ -45,6 +46,7 @@ _FIELDS = {
 }
 
 _UNITS = {
+    "adopt-keeps-service": "An adopted workload keeps the Service it has; none is rendered for it.",
     "adopt-needs-scheduler": "spec.adopt keeps one Deployment, so placement.mode must be Scheduler.",
     "bundle-render": "A Bundle renders exactly one of manifests and jinja.",
     "duplicate-pool": "Two pools have one name, or a service names a pool twice.",
@@ -86,8 +88,10 @@ _GIT = {
     "repository-not-found": "The server has no such repository, or hides it from us.",
     "repository-redirected": "The server redirects; write the final address.",
     "repository-unreachable": "The server did not answer, or not in time.",
+    "repository-too-large": "The server answers with more than any repository that can be meant.",
     "repository-unsafe": "The server sent objects that fail git's own checks.",
     "repository-url-refused": "The address has a scheme or characters that are not allowed.",
+    "state-folder-unusable": "The folder of the local mirror cannot be written, or no file can be opened.",
 }
 
 REASONS: dict[str, str] = dict(sorted((_FILES | _FIELDS | _UNITS | _GIT).items()))

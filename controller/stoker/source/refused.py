@@ -26,7 +26,6 @@ __all__ = [
 REFUSED_KINDS = ("ScalePolicy",)
 
 _METADATA = ("metadata.annotations", "metadata.labels")
-_EVERY_UNIT = (*_METADATA, "spec.dependsOn[].ready")
 
 REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
     "Fleet": (
@@ -37,7 +36,7 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         "spec.policies",
     ),
     "ModelService": (
-        *_EVERY_UNIT,
+        *_METADATA,
         "spec.cache.maxSize",
         "spec.cache.prefetch",
         "spec.disruption.onNotice",
@@ -68,7 +67,7 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         "spec.update",
     ),
     "Bundle": (
-        *_EVERY_UNIT,
+        *_METADATA,
         "spec.render.helm",
         "spec.render.kustomize",
         "spec.render.overlays",
@@ -78,7 +77,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
 """By kind; `[]` stands for every item of a list."""
 
 REFUSED_VALUES: dict[str, dict[str, tuple[str, ...]]] = {
-    "Fleet": {"spec.deletionPolicy": ("Delete",)},
     "ModelService": {
         "spec.cache.type": ("Image", "Stream"),
         "spec.placement.whenFull": ("Unpinned",),

@@ -31,7 +31,7 @@ _Window = tuple[FieldPath, str, str, str]
 
 
 class DependencyBlock(Strict):
-    """A unit of this fleet that must be applied and Healthy first."""
+    """A unit of this fleet that must be applied, and Healthy or ready, first."""
 
     kind: Literal["ModelService", "Bundle"]
     """Kind of the unit."""
@@ -39,6 +39,8 @@ class DependencyBlock(Strict):
     """Namespace of the unit; without it the namespace of the unit that waits."""
     name: LabelName
     """Name of the unit."""
+    ready: Annotated[str, Field(min_length=1)] | None = None
+    """CEL about its live `objects`, in place of Healthy: true when this unit may go on."""
 
 
 class PaceSpec(Strict):
@@ -56,7 +58,7 @@ class FlowSpec(PaceSpec):
     """Fields of every unit."""
 
     depends_on: list[DependencyBlock] = Field(default_factory=list)
-    """Units that must have applied this revision and be Healthy before this one changes."""
+    """Units that must have applied this revision and be Healthy (or `ready`) before this changes."""
 
 
 class ChangeWindowBlock(Strict):
@@ -76,10 +78,13 @@ class ChangeWindowBlock(Strict):
 
 def flow_of(spec: FlowSpec, namespace: str, fleet: Flow) -> Flow:
     """The flow of a unit. `fleet` has the Fleet's own timeout and retry interval."""
-    refs = {UnitRef(d.kind, d.namespace or namespace, d.name) for d in spec.depends_on}
+    asked = {
+        (UnitRef(d.kind, d.namespace or namespace, d.name), d.ready or "") for d in spec.depends_on
+    }
     return Flow(
         suspend=spec.suspend,
-        depends_on=tuple(sorted(refs)),
+        depends_on=tuple(sorted({ref for ref, _ in asked})),
+        ready=tuple(sorted(asked)) if any(text for _, text in asked) else (),
         timeout_ms=spec.timeout if spec.timeout is not None else fleet.timeout_ms,
         retry_ms=spec.retry_interval if spec.retry_interval is not None else fleet.retry_ms,
     )

@@ -58,6 +58,14 @@ def service_problems(spec: ModelServiceSpec, pools: Sequence[str] | None) -> Ite
             "is for placement.mode Scheduler only: in mode Nodes each node has its own Deployment",
             "set placement.mode: Scheduler",
         )
+    if spec.adopt is not None and "expose" in spec.model_fields_set:
+        yield Problem(
+            ("spec", "expose"),
+            "adopt-keeps-service",
+            "no Service is rendered for an adopted workload: its pods bear labels of their own",
+            "leave it out, and bring the workload's Service as a Bundle; "
+            "`expose: null` where the fleet's defaults bring it",
+        )
 
 
 def service_from_spec(
@@ -212,3 +220,5 @@ def _cache(spec: ModelServiceSpec) -> Iterator[Problem]:
             yield Problem(
                 where, "invalid-value", f"has no meaning for cache.type {spec.cache.type}"
             )
+        elif name == "path" and ".." in str(spec.cache.path).split("/"):
+            yield Problem(where, "invalid-value", "leads upwards (`..`): name the folder itself")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from stoker.cel import Cel
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled
@@ -28,7 +29,7 @@ from stoker.source.health_files import (
     missing_runtime,
     read_health_file,
 )
-from stoker.source.include import FileIndex, resolve_path
+from stoker.source.include import FileIndex, not_followed, resolve_path
 from stoker.source.memo import SourceMemo
 from stoker.source.schema_bundle import BundleSpec
 from stoker.source.trailers import allowed_deletes
@@ -61,7 +62,7 @@ def source(
     key = (revision.ref, revision.commit, path)
     if memo.last is not None and memo.last[0] == key:
         return memo.last[1]
-    index = FileIndex(repo.tree(revision.commit))
+    index = FileIndex(repo.tree(revision.commit), repo.links(revision.commit))
     read, fleet_blob = _fleet(repo, index, path, revision, memo)
     desired = _desired(repo, index, read, fleet_blob, revision, memo)
     memo.last = (key, desired)
@@ -86,7 +87,9 @@ def _fleet(
 def _fleet_missing(index: FileIndex, path: str, revision: SourceRevision) -> Finding:
     others = [each for each in index.paths() if each.rpartition("/")[2] == "fleet.yaml"]
     hint = did_you_mean(path, others)
-    if not hint and others:
+    if index.links_matching(path):
+        hint = "it is a symbolic link, which is never followed"
+    elif not hint and others:
         hint = f"there is {', '.join(others[:_SUGGESTED])}"
     message = f"no such file in commit {revision.short}; nothing is changed or deleted"
     return Finding(SourceLocation(path), "fleet-file-missing", message, hint=hint)
@@ -131,13 +134,30 @@ def _desired(
     return Desired(
         revision=revision,
         fleet=read.fleet,
-        units=tuple(sorted(units, key=lambda unit: unit.ref)),
+        units=_with_templates(sorted(units, key=lambda unit: unit.ref), templates),
         findings=tuple(sorted(set(findings))),
         broken=tuple(sorted(broken)),
         unit_set_known=known,
         templates=templates,
         health=health,
         allow_delete=allowed_deletes(repo.message(revision.commit)),
+    )
+
+
+def _with_templates(units: list[Unit], templates: tuple[Blob, ...]) -> tuple[Unit, ...]:
+    """Units whose digest covers the fleet's own templates too, where they may use them.
+
+    What a commit changes in a template is a new revision of these units, for whoever waits
+    for it or after it. Without templates of the fleet's own digests stay as they are.
+    """
+    if not templates:
+        return tuple(units)
+    text = "\n".join(f"{blob.path} {blob.oid}" for blob in templates)
+    return tuple(
+        replace(unit, digest=hashlib.sha256(f"{unit.digest}\n{text}".encode()).hexdigest())
+        if isinstance(unit.spec, ModelService) or unit.spec.jinja
+        else unit
+        for unit in units
     )
 
 
@@ -151,7 +171,9 @@ def _included(
     for pattern in read.include:
         blobs = [blob for blob in index.matching(pattern.path) if blob.path not in others]
         found.update((blob.path, blob) for blob in blobs)
-        if not blobs:
+        links = index.links_matching(pattern.path)
+        findings += [not_followed(path) for path in links]
+        if not blobs and not links:
             findings.append(_no_match(pattern, index, "include-no-match"))
     return [found[path] for path in sorted(found)], findings
 

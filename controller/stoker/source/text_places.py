@@ -10,7 +10,12 @@ from collections.abc import Sequence
 
 from stoker.errors import SourceLocation
 
-__all__ = ["place_in_text"]
+__all__ = ["place_in_text", "text_lines"]
+
+
+def text_lines(data: bytes) -> list[str]:
+    """The lines of a YAML file, as `place_in_text` wants them."""
+    return data.decode("utf-8", "replace").removeprefix("\ufeff").splitlines()
 
 
 def place_in_text(

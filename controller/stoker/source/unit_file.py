@@ -7,14 +7,16 @@ which is what makes them worth remembering.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from stoker.errors import Finding, SourceLocation
+from stoker.model.text_file import is_lfs_pointer
 from stoker.source.findings import did_you_mean
 from stoker.source.layers import Layer
 from stoker.source.places import Field, closest
 from stoker.source.refused import REFUSED_KINDS
+from stoker.source.text_places import text_lines
 from stoker.source.yaml_strict import Document, read_yaml
 
 __all__ = ["MAX_FILE_BYTES", "UNIT_KINDS", "Draft", "UnitFile", "read_unit_file", "too_large"]
@@ -23,7 +25,8 @@ UNIT_KINDS = ("Bundle", "ModelService")
 MAX_FILE_BYTES = 2**20
 """For fleet and unit files, which people write by hand."""
 
-_LFS = b"version https://git-lfs.github.com/spec/"
+_EXPRESSION = "ready"
+"""The field of a unit file that holds CEL: dependsOn[].ready."""
 _ELSEWHERE = {
     "HealthPolicy": "health files stand in policies/health/ of the repository",
     "Fleet": "a Fleet includes units, never another Fleet",
@@ -36,7 +39,8 @@ class Draft:
     """One document that claims to be a unit, before defaults, patches and schema.
 
     `name` and `namespace` are empty when absent or no text. `bad` are the fields that
-    `findings` are about. `trusted` is False when the file broke off somewhere.
+    `findings` are about. `trusted` is False when the file broke off somewhere. `texts` has
+    where the expressions of dependsOn begin and how they are written, `lines` then the file's.
     """
 
     kind: str
@@ -47,6 +51,8 @@ class Draft:
     findings: tuple[Finding, ...] = ()
     bad: tuple[Field, ...] = ()
     trusted: bool = True
+    texts: dict[Field, tuple[SourceLocation, str]] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,8 @@ def read_unit_file(path: str, data: bytes) -> UnitFile:
     problem = unusable(path, data)
     if problem is not None:
         return UnitFile(findings=(problem,), known=False)
-    file = read_yaml(path, data)
+    file = read_yaml(path, data, texts=_EXPRESSION.encode() in data)
+    lines = tuple(text_lines(data)) if any(document.texts for document in file.documents) else ()
     drafts: list[Draft] = []
     findings: list[Finding] = []
     known = file.broken is None
@@ -72,7 +79,7 @@ def read_unit_file(path: str, data: bytes) -> UnitFile:
     for document in file.documents:
         problem = _not_a_unit(document)
         if problem is None:
-            drafts.append(_draft(document, trusted=file.broken is None))
+            drafts.append(_draft(document, lines, trusted=file.broken is None))
         else:
             findings += (*document.findings, problem)
             known = False
@@ -83,7 +90,7 @@ def unusable(path: str, data: bytes) -> Finding | None:
     """Why a file is not even looked at: its size, or that Git LFS keeps the content elsewhere."""
     if len(data) > MAX_FILE_BYTES:
         return too_large(path, f"has {len(data)} bytes, over the limit of {MAX_FILE_BYTES}")
-    if data.startswith(_LFS):
+    if is_lfs_pointer(data):
         message = "is a Git LFS pointer, not the file"
         return Finding(SourceLocation(path, 1, 1), "lfs-pointer", message)
     return None
@@ -94,7 +101,7 @@ def too_large(path: str, message: str) -> Finding:
     return Finding(SourceLocation(path), "file-too-large", message)
 
 
-def _draft(document: Document, *, trusted: bool) -> Draft:
+def _draft(document: Document, lines: tuple[str, ...], *, trusted: bool) -> Draft:
     value: dict[str, Any] = document.value
     metadata = value.get("metadata")
     names = metadata if isinstance(metadata, dict) else {}
@@ -108,6 +115,8 @@ def _draft(document: Document, *, trusted: bool) -> Draft:
         findings=document.findings,
         bad=document.bad,
         trusted=trusted,
+        texts={at: text for at, text in document.texts.items() if at[-1:] == (_EXPRESSION,)},
+        lines=lines,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from stoker.errors import Finding, SourceLocation
+from stoker.model.text_file import conflict_offset
 from stoker.source.places import Field, dotted
 from stoker.source.scalars import AMBIGUOUS, plain_value
 
@@ -30,7 +31,6 @@ _LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BOMS = ((b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"), (b"\x00\x00\xfe\xff", "UTF-32"))
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _BRACKET = re.compile(rb"[\[\]{}]")
-_CONFLICT = re.compile(rb"^(?:<{7}|>{7})(?: |\r?$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +260,10 @@ def _unreadable(path: str, data: bytes) -> Finding | None:
     except UnicodeDecodeError as error:
         message = f"the byte 0x{data[error.start]:02x} is not UTF-8"
         return Finding(_at(path, data, error.start), "invalid-encoding", message)
-    found = _CONFLICT.search(data)
-    if found is not None:
+    conflict = conflict_offset(data)
+    if conflict is not None:
         return Finding(
-            _at(path, data, found.start()),
+            _at(path, data, conflict),
             "conflict-marker",
             "an unresolved merge conflict",
             hint="resolve it and delete the marker lines",

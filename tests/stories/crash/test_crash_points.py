@@ -89,7 +89,7 @@ def test_a_fleet_comes_out_right_after_each_single_death(new_life, start):
 
 @pytest.mark.timeout(300)
 def test_a_crash_loop_buys_nothing_twice(new_life):
-    """Row 8: twenty short lives in a row, each a few calls longer than the one before."""
+    """a.5 W6: row 8: twenty short lives in a row, each a few calls longer than the one before."""
     life = new_life(SPARE)
     life.go_through(beginning())
     install = cycle(0)[0]

@@ -31,7 +31,7 @@ def world():
 
 
 def test_a_first_pass_creates_everything_and_a_second_writes_nothing(world):
-    """reliability-security.md A1 and A11: a fixed point after one pass."""
+    """a.3 A1 and A11: a fixed point after one pass."""
     sets = [rendered(A, config(), deployment()), rendered(B, secret(stringData={"x": "1"}))]
     first = world.run(*sets)
     mark = world.mark
@@ -107,7 +107,7 @@ def test_observe_tells_what_stands_already(world):
 
 
 def test_namespaces_and_crds_of_all_units_come_first_then_config_then_workloads(world):
-    """Design section 6, order; reliability-security.md A9: one pass."""
+    """Design section 6, order; a.3 A9: one pass."""
     team = [config("x"), deployment("y")]
     for body in team:
         body["metadata"]["namespace"] = "team"

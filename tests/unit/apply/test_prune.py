@@ -53,7 +53,7 @@ def test_a_unit_that_left_git_is_deleted_whole(world):
 
 
 def test_every_delete_carries_the_uid(world):
-    """reliability-security.md P9 and oracle I2."""
+    """a.4 P9 and oracle I2."""
     seen: list[Any] = []
     world.server.before = seen.append
     uid = world.get(GONE)["metadata"]["uid"]
@@ -107,7 +107,7 @@ def test_another_units_failure_does_not_hold_the_delete(world):
 
 
 def test_nothing_is_deleted_while_a_unit_does_not_render(world):
-    """reliability-security.md P7."""
+    """a.4 P7."""
     outcome = world.run(rendered(A, config()), broken_render(B))
 
     assert outcomes(outcome)["gone"].result is Result.KEPT

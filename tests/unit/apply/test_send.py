@@ -49,7 +49,7 @@ def test_a_persons_edit_is_forced_back_with_uid_and_version(world):
 
 
 def test_a_field_of_another_manager_is_dropped_unforced(world):
-    """reliability-security.md A5; it conflicted only after diff had looked."""
+    """a.3 A5; it conflicted only after diff had looked."""
     world.run(rendered(A, config(data={"a": "1", "b": "1"})))
     requests = sent(world)
     outcome = world.run(
@@ -296,7 +296,7 @@ def test_an_apply_that_changed_nothing_says_so(world):
 
 
 def test_refusals_of_secrets_never_tell_their_values(world):
-    """reliability-security.md b row 20."""
+    """b.A row 20."""
     canary = "canary-5f1d"
 
     def before(request):

@@ -42,7 +42,7 @@ def test_the_inventory_is_readable_with_kubectl(world):
 
 
 def test_the_union_is_written_before_anything_is_made(world):
-    """P4: the set is a superset at every instant."""
+    """a.4 P4: the set is a superset at every instant."""
     seen = []
     world.server.before = lambda request: seen.append((request.method, request.path))
     world.run(*SETS)
@@ -212,7 +212,7 @@ def test_objects_that_no_mark_tells_of_are_found_in_what_is_left_of_the_shards(w
 
 
 def test_another_fleet_name_stalls(world):
-    """A changed name is an error, nothing is deleted."""
+    """a.4 P1: A changed name is an error, nothing is deleted."""
     world.run(*SETS)
     world.restart()
 
@@ -341,7 +341,7 @@ def test_an_inventory_too_large_stalls(world, monkeypatch):
 
 @pytest.mark.parametrize("stop_at", range(1, 9))
 def test_a_kill_at_any_write_leaves_neither_orphan_nor_wrong_delete(world, stop_at):
-    """c.1 row 1 and P4: whatever was made is found again, and what left Git goes."""
+    """a.4 P4: c.1 row 1 and P4: whatever was made is found again, and what left Git goes."""
     world.run(*SETS)
     sets = (rendered(A, config("new")), rendered(B, config("b")))
     left = [stop_at]

@@ -69,7 +69,7 @@ MAKERS = [
 
 @pytest.mark.parametrize("made", MAKERS, ids=lambda made: made.__name__)
 def test_a_field_that_leaves_git_after_an_adoption_is_removed(cluster, made):
-    """Without a takeover the old tool's entry keeps it for ever (ssa-facts 59, 62)."""
+    """a.3 A7: without a takeover the old tool's entry keeps it for ever (ssa-facts 59, 62)."""
     made(cluster, a="1", b="2")
     adopted = cluster.apply(a_map(a="1", b="2"), manager=OURS)
     taken = taken_over(cluster, REF, adopted, OURS)
@@ -115,6 +115,7 @@ def test_a_label_typed_by_hand_costs_no_write(cluster):
 
 
 def test_an_object_that_changed_meanwhile_is_read_again(cluster):
+    """a.3 A7."""
     made_by_kubectl(cluster, a="1")
     adopted = cluster.apply(a_map(a="1"), manager=OURS)
     cluster.patch(REF, "merge", {"data": {"b": "2"}}, manager="operator")

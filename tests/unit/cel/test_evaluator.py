@@ -54,6 +54,8 @@ def ask(expression: str, manifest: dict[str, Any] | None = None):
         "status.share + 0.5 == 1.0 && duration('1s') + duration('1s') == duration('2s')",
         "sets.intersects([1, 2], status.counts) && sets.equivalent([1, 2, 2], status.counts)",
         "!sets.contains([true], [1])",
+        "status.counts.indexOf(1) == 1 && [1, 2, 1].lastIndexOf(1) == 2 && [1].indexOf(true) == -1",
+        "['a', 'b'].indexOf('b') == 1 && [0.5].indexOf(0.5) == 0 && [true].indexOf(false) == -1",
     ],
 )
 def test_what_kubernetes_expressions_use_is_there(expression):
@@ -109,6 +111,29 @@ def test_a_fault_has_line_and_column(expression, place):
     assert "INVALID_ARGUMENT" not in fault.message
 
 
+@pytest.mark.parametrize(
+    ("expression", "name"),
+    [
+        ("'abc'.find('b') == 'b'", "find"),
+        ("'a1b2'.findAll('[0-9]').size() == 2", "findAll"),
+        ("format.dns1123Label().validate('x').hasValue()", "format"),
+        ("[2, 1].sort() == [1, 2]", "sort"),
+    ],
+)
+def test_what_kubernetes_has_and_this_has_not_is_told_as_left_out(expression, name):
+    fault = Cel().faults(expression)[0]
+
+    assert fault.message.startswith(f"undeclared reference to '{name}'")
+    assert fault.message.endswith("Kubernetes has it, here it is left out")
+
+
+def test_an_unknown_function_is_named_where_it_stands():
+    (fault,) = Cel().faults("status.x == 1 &&\n  nosuch(status.y) == 2")
+
+    assert "'nosuch'" in fault.message
+    assert (fault.line, fault.column) == (2, 9)
+
+
 def test_every_fault_is_told():
     assert len(Cel().faults("a == 1 && b == 2")) == 2
 
@@ -148,6 +173,7 @@ def test_text_that_cannot_be_made_is_empty():
     ],
 )
 def test_what_may_grow_without_bound_is_refused_before_it_runs(expression):
+    """b.A row 10."""
     assert Cel().faults(expression)
     assert ask(expression).truth is Truth.ERROR
 
@@ -167,7 +193,7 @@ def test_what_may_grow_without_bound_is_refused_before_it_runs(expression):
     ],
 )
 def test_what_grows_all_the_same_ends_in_an_error(expression):
-    """A file in Git must not be able to take the controller's memory or time."""
+    """b.A row 10: A file in Git must not be able to take the controller's memory or time."""
     assert Cel().faults(expression) == ()
     assert ask(expression).truth is Truth.ERROR
 
@@ -189,8 +215,20 @@ def test_a_text_of_a_function_may_be_as_long_as_the_bound():
     assert ask("spec.text.replace('a', 'bb').size() > 0", manifest).truth is Truth.ERROR
 
 
+def test_an_expression_about_all_objects_has_their_list_and_nothing_else():
+    cel = Cel()
+    several = cel.about_all([OBJECT, {**OBJECT, "kind": "Gadget"}])
+    expression = "objects.map(o, o.kind).join(' ') == 'Widget Gadget'"
+
+    assert cel.faults(expression, about_all=True) == ()
+    assert several.ask(expression).truth is Truth.TRUE
+    assert cel.about_all([]).ask("objects.size() == 0").truth is Truth.TRUE
+    assert cel.faults("has(status.x)", about_all=True)
+    assert cel.faults("objects.size() == 0"), "a health file is about one object"
+
+
 def test_threads_get_their_own_answers():
-    """Watch threads and the reconciler ask at the same time."""
+    """b.A row 16: watch threads and the reconciler ask at the same time."""
     wrong: list[int] = []
 
     def many(number: int) -> None:
@@ -210,7 +248,7 @@ def test_threads_get_their_own_answers():
 
 @pytest.fixture
 def without_package(monkeypatch):
-    monkeypatch.setattr(module, "_runtime", lambda: None)
+    monkeypatch.setattr(module, "_runtime", lambda names: None)
     monkeypatch.setattr(module, "_is_installed", lambda: False)
 
 

@@ -111,6 +111,7 @@ def test_an_error_empties_its_own_set_only():
 
 
 def test_a_stopped_unit_keeps_what_stands_and_retires_nothing():
+    """reliability-security c.2 row 32."""
     unit, item = bundle("a", config(name="A_b"))
     kept = ObjectRef("apps", "Deployment", "llm", "old")
     leaving = Retirement("old", "uid", RetireStage.DELETE, "moved")
@@ -198,6 +199,7 @@ def test_names_within_the_limits_pass(body):
     ],
 )
 def test_names_beyond_the_limits_are_refused(body):
+    """reliability-security c.2 row 33."""
     assert ["invalid-name"] == codes(checked(bundle("a", body))[0])
 
 
@@ -218,6 +220,7 @@ def test_names_beyond_the_limits_are_refused(body):
     ],
 )
 def test_labels_beyond_the_limits_are_refused(labels, problem):
+    """reliability-security c.2 row 33."""
     (found,) = checked(bundle("a", config(metadata={"labels": labels})))
 
     assert ["invalid-label"] == codes(found)
@@ -247,12 +250,14 @@ def test_labels_of_pod_templates_count_too():
     ids=["number", "key", "size"],
 )
 def test_annotations_beyond_the_limits_are_refused(annotations):
+    """reliability-security c.2 row 33."""
     (found,) = checked(bundle("a", config(metadata={"annotations": annotations})))
 
     assert ["invalid-annotation"] == codes(found)
 
 
 def test_an_object_over_a_mebibyte_is_refused():
+    """reliability-security c.2 row 32."""
     (found,) = checked(bundle("a", config(data={"k": "x" * 2**20})))
 
     assert ["object-too-large"] == codes(found)

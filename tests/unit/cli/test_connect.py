@@ -12,8 +12,11 @@ import pytest
 import yaml
 
 from stoker.cli.connect import connect, context_name, expected_caller
+from stoker.cli.session import Session, Target
 from stoker.errors import Stalled
+from stoker.git import FolderRepo
 from stoker.model.refs import ObjectRef
+from stoker.render import Renderer
 
 KINDS = {
     "kind": "APIResourceList",
@@ -105,6 +108,24 @@ def test_the_environment_allows_programs(tmp_path, monkeypatch):
     assert failed.value.code == "login-failed"
 
 
+def test_a_connection_without_verified_tls_is_told(tmp_path, capsys):
+    """b.A row 38 (CVE-2022-31105): by every command, and in the status of the fleet."""
+    path = kubeconfig(tmp_path, "http://127.0.0.1:1")
+    with Session(FolderRepo(tmp_path), Target(path), shared_renderer=Renderer(1)) as session:
+        session.connected()
+        (warning,) = session.warnings
+
+    assert (warning.code, warning.severity) == ("api-server-unverified", "warning")
+    assert "warning: the API server is spoken to without TLS" in capsys.readouterr().err
+
+
+def test_a_verified_connection_warns_of_nothing(tmp_path):
+    client = connect(kubeconfig(tmp_path))
+    client.close()
+
+    assert client.warnings == ()
+
+
 def test_the_context_is_named_even_when_it_is_the_current_one(tmp_path):
     assert context_name(kubeconfig(tmp_path)) == "dev"
     assert context_name(kubeconfig(tmp_path), "other") == "other"
@@ -129,7 +150,7 @@ def a_token() -> str:
 
 
 def test_the_caller_to_expect_stands_in_the_token(tmp_path):
-    """reliability-security row 126: whoever writes makes sure of who it is."""
+    """b.C row 126: whoever writes makes sure of who it is."""
     assert ACCOUNT == expected_caller(kubeconfig(tmp_path, user={"token": a_token()}))
 
 

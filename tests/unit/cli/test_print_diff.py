@@ -195,6 +195,21 @@ def test_no_form_shows_a_secret(form):
     assert value not in form(changes)
 
 
+@pytest.mark.parametrize("form", [text, diff_unified], ids=["text", "unified"])
+def test_no_foreign_text_steers_the_terminal(form):
+    """b.H row 61 (CVE-2021-21303): live values, refusals and managers are written by others."""
+    evil = "\x1b[2J\x1b]0;owned\x07\rall good"
+    fields = (FieldChange(f"data.{evil}", evil, [evil]),)
+    changes = of(
+        change(config("c"), Action.CHANGE, fields=fields, note=evil, code="conflict"),
+        change(config("d", data={"a": evil})),
+        change(config("e"), Action.UNCHANGED, left_to_others=(("data.a", evil),)),
+        findings=(Finding(SourceLocation("a.yaml", 1, 1), "x", evil),),
+    )
+
+    assert all(line.isprintable() for line in form(changes).split("\n"))
+
+
 def test_names_are_lines_for_scripts():
     changes = of(
         replaced("new-1", "old-1"),

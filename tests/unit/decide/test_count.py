@@ -35,12 +35,15 @@ SCHEDULER: dict[str, Any] = {"placement_mode": PlacementMode.SCHEDULER}
 HPA = "HorizontalPodAutoscaler/qwen"
 
 
-def count(*placements, remembered=None, override=None, **service):
+def the_case(*placements, **service):
     spec = a_service(**service)
     unit = a_unit(spec=spec)
     state = a_state(*placements) if placements else ServiceState(unit.ref)
-    case = case_from(unit.ref, spec, a_shape(unit), a_desired(unit).fleet, state)
-    found = wanted(case, remembered, override)
+    return case_from(unit.ref, spec, a_shape(unit), a_desired(unit).fleet, state)
+
+
+def count(*placements, remembered=None, override=None, **service):
+    found = wanted(the_case(*placements, **service), remembered, override)
     return found.replicas, found.reason.source
 
 
@@ -125,6 +128,27 @@ def an_override(replicas: int, reason: str = "") -> Override:
 )
 def test_an_override_outranks_git_and_nobody_else(placements, service, expected):
     assert expected == count(*placements, override=an_override(3), **service)
+
+
+@pytest.mark.parametrize(
+    ("placements", "service", "owner"),
+    [
+        ((home(5, externally_scaled=HPA),), {"replicas": 4, **SCHEDULER}, HPA),
+        ((node("n1", 2),), EXTERNAL, "External"),
+        ((), EXTERNAL, "External"),
+    ],
+    ids=["autoscaler", "external", "external-with-nothing"],
+)
+def test_an_override_of_an_owned_count_is_refused_by_name(placements, service, owner):
+    """Typed by hand on the mirror it would else do nothing, and say nothing."""
+    case = the_case(*placements, **service)
+
+    found = wanted(case, None, an_override(3, "launch"))
+
+    assert owner == found.reason.source
+    until = rfc3339(NOW_MS + 1000)
+    assert f"3 until {until}: refused, {owner} owns the count (launch)" == found.reason.refused
+    assert "" == wanted(case, None).reason.refused
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import NOW_MS, a_desired, a_ref, a_snapshot, a_unit
-from stoker.decide.gates import Admitted, gates
+from stoker.decide.gates import Admitted, gates, not_judged
 from stoker.model.flow import Flow, Held, HeldBy, Standing, Suspension
 from stoker.model.refs import UnitRef
 
@@ -26,11 +26,11 @@ def stands(name: str, digest: str = "", *, synced: bool = True, healthy: bool = 
     return Standing(made.ref, made.digest[:12], synced, healthy, why="a reason")
 
 
-def held(desired, *, standings=(), admitted=None, suspensions=(), waits=True):
+def held(desired, *, standings=(), admitted=None, suspensions=(), waits=True, judge=not_judged):
     """What holds each unit that is held, by name, and what `gates` gave."""
     snapshot = replace(a_snapshot(), suspensions=tuple(suspensions))
     known = {standing.ref: standing for standing in standings}
-    found = gates(desired, snapshot, known, admitted or {}, NOW_MS, waits=waits)
+    found = gates(desired, snapshot, known, admitted or {}, NOW_MS, waits=waits, judge=judge)
     return {each.unit.name: each for each in found.desired.held}, found
 
 
@@ -57,6 +57,48 @@ def test_a_unit_waits_for_applied_and_healthy(standing, why):
 
     message = f"waits for {BASE}: {why}" if why else None
     assert message == (found["web"].message if found else None)
+
+
+def by(ref, expression):
+    """A judge to whom only `up` is ready."""
+    return "" if expression == "up" else f"{ref.name} {expression} is false"
+
+
+@pytest.mark.parametrize(
+    ("asks", "healthy", "why"),
+    [
+        (("up",), False, ""),
+        (("down",), True, "base down is false"),
+        (("", "up"), False, "it is not Healthy (a reason)"),
+        (("", "up"), True, ""),
+        (("", "down"), True, "base down is false"),
+    ],
+)
+def test_an_expression_takes_the_place_of_healthy(asks, healthy, why):
+    """Only where no second entry of the same unit asks for Healthy too."""
+    waiting = unit("web", depends_on=(BASE,), ready=tuple((BASE, text) for text in asks))
+    standings = [stands("base", healthy=healthy)]
+
+    found, _ = held(fleet_of(waiting, unit("base")), standings=standings, judge=by)
+
+    message = f"waits for {BASE}: {why}" if why else None
+    assert message == (found["web"].message if found else None)
+
+
+def test_an_expression_asks_nothing_of_a_revision_that_is_not_applied():
+    waiting = unit("web", depends_on=(BASE,), ready=((BASE, "up"),))
+
+    found, _ = held(fleet_of(waiting, unit("base")), standings=[stands("base", "old")], judge=by)
+
+    assert "it has not applied this revision" in found["web"].message
+
+
+def test_where_nobody_judges_an_expression_is_waited_for():
+    waiting = unit("web", depends_on=(BASE,), ready=((BASE, "up"),))
+
+    found, _ = held(fleet_of(waiting, unit("base")), standings=[stands("base")])
+
+    assert f"waits for {BASE}: it was not looked at yet" == found["web"].message
 
 
 def test_a_dependency_whose_files_are_wrong_is_waited_for():

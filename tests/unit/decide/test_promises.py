@@ -216,7 +216,7 @@ def _settle(world: World, fleet: Fleet) -> Plan:
 @slow
 @given(worlds)
 def test_every_world_comes_to_rest_with_what_it_can_hold(scene):
-    """Capacity, budgets and floors are checked in every pass on the way (see _pass)."""
+    """a.5 W8: Capacity, budgets and floors are checked in every pass on the way (see _pass)."""
     free, specs, happenings = scene
     fleet = _fleet(specs)
     world = World(some_nodes(*free), _requests(fleet))

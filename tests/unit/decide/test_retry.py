@@ -131,3 +131,27 @@ def test_a_held_unit_is_not_tried_again():
     desired = replace(a_desired(a_unit("web")), held=(held,))
 
     assert {} == learn(result=outcome(Result.WAITING, "suspended"), desired=desired)
+
+
+def test_a_refused_delete_waits_for_its_turn_too():
+    """reliability-security c.2 row 53: a right to delete that was revoked is not asked for each pass."""
+    gone = a_ref("gone")
+    change = Change(REF, Action.DELETE, live_uid="u", live_resource_version="1")
+    leaving = ChangeSet((UnitChanges(gone, (change,)),))
+    refused = PassOutcome(pruned=(ObjectOutcome(REF, Result.FAILED, "forbidden", "no"),))
+    first = learn(sent=leaving, result=refused)
+    early = put_off(leaving, first, NOW_MS + FIRST_MS - 1)
+    second = learn(before=first, now_ms=NOW_MS + FIRST_MS, sent=leaving, result=refused)
+
+    assert ("error", "forbidden", "no") == action_of(early)
+    assert first == learn(before=first, now_ms=NOW_MS + 1, sent=early, result=refused)
+    assert leaving == put_off(leaving, first, NOW_MS + FIRST_MS)
+    assert NOW_MS + 3 * FIRST_MS == next_retry_ms(second)
+
+
+def test_what_finalizers_hold_is_no_failure():
+    change = Change(REF, Action.DELETE, live_uid="u", live_resource_version="1")
+    leaving = ChangeSet((UnitChanges(WEB, (change,)),))
+    held = PassOutcome(pruned=(ObjectOutcome(REF, Result.WAITING, "deletion-pending", ""),))
+
+    assert {} == learn(sent=leaving, result=held)

@@ -1,10 +1,15 @@
 """Which objects the audit asks about, and when."""
 
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.diff import Audit
 from stoker.diff.audit import AFTER_UPGRADE, AT_ONCE, DAY_MS
+from stoker.diff.webhooks import LOOK_MS, WebhookRule, Webhooks
+from stoker.model.ports import ListPage
 from stoker.model.refs import ObjectRef
 
 HOUR = 3_600_000
@@ -67,3 +72,96 @@ def test_a_pass_after_a_long_sleep_asks_a_bounded_number():
     taken(audit, 0)
 
     assert AT_ONCE == len(taken(audit, 3 * DAY_MS))
+
+
+# ------------------------------------------------------------------------ webhooks
+MAPS = WebhookRule(("",), ("configmaps",))
+OTHERS = WebhookRule(("apps",), ("deployments",))
+
+
+def after_a_change(audit: Audit, *rules: WebhookRule) -> list[ObjectRef]:
+    """What is asked within the hour after rules changed, beyond what is due anyway."""
+    plain = Audit()
+    asked: list[ObjectRef] = []
+    for part in range(14):
+        now = part * HOUR // 12
+        plain.begin(now, "v1.37.2")
+        audit.begin(now, "v1.37.2", frozenset(rules) if part == 1 else frozenset())
+        usual = [ref for ref in REFS if plain.takes(ref)]
+        asked += [ref for ref in REFS if audit.takes(ref) and ref not in usual]
+    return asked
+
+
+def test_objects_that_a_changed_webhook_matches_are_asked_within_the_hour():
+    """Issue B: once a day, spread evenly, and after a server or webhook change."""
+    assert len(set(after_a_change(Audit(), MAPS))) >= 0.9 * len(REFS)
+    assert [] == after_a_change(Audit(), OTHERS)
+
+
+def test_the_second_hand_goes_round_once():
+    audit = Audit()
+    after_a_change(audit, MAPS)
+
+    assert len(taken(audit, 26 * HOUR // 12 + HOUR)) < 3 * len(REFS) / AFTER_UPGRADE
+
+
+@pytest.mark.parametrize(
+    ("rule", "ref", "matches"),
+    [
+        (WebhookRule(("*",), ("*",)), ObjectRef("apps", "Deployment", "n", "x"), True),
+        (WebhookRule(("apps",), ("deployments",)), ObjectRef("apps", "Deployment", "n", "x"), True),
+        (WebhookRule(("",), ("deployments",)), ObjectRef("apps", "Deployment", "n", "x"), False),
+        (WebhookRule(("",), ("pods",)), ObjectRef("apps", "Deployment", "n", "x"), False),
+        (
+            WebhookRule(("networking.k8s.io",), ("networkpolicies",)),
+            ObjectRef("networking.k8s.io", "NetworkPolicy", "n", "x"),
+            True,
+        ),
+    ],
+    ids=["all", "same", "other group", "pods", "plural in -ies"],
+)
+def test_a_rule_matches_what_it_may_change(rule, ref, matches):
+    assert matches is rule.matches(ref)
+
+
+def a_configuration(*resources: str, bundle: str = "") -> dict[str, Any]:
+    rule = {"apiGroups": ["apps"], "resources": list(resources)}
+    hook = {"name": "h", "clientConfig": {"caBundle": bundle}, "rules": [rule]}
+    return {"metadata": {"uid": "1"}, "webhooks": [hook]}
+
+
+class Cluster:
+    """Answers the two lists with what is set."""
+
+    def __init__(self) -> None:
+        self.bodies: tuple[dict[str, Any], ...] = ()
+        self.lists = 0
+
+    def list(self, _group: str, kind: str) -> ListPage:
+        self.lists += 1
+        return ListPage("1", self.bodies if kind.startswith("Mutating") else ())
+
+
+def test_looks_are_far_apart_and_a_new_certificate_is_no_change():
+    """cert-manager renews certificates in webhook configurations all the time."""
+    hooks, cluster = Webhooks(), Cluster()
+    cluster.bodies = (a_configuration("deployments"),)
+    answers = []
+    for minute in range(61):
+        cluster.bodies = (a_configuration("deployments", bundle=str(minute)),)
+        answers.append(hooks.changed(cluster, minute * 60_000))  # type: ignore[arg-type]
+
+    assert {frozenset()} == set(answers)
+    assert 2 * 6 == cluster.lists
+
+
+def test_old_and_new_rules_count_and_scale_is_left_out():
+    hooks, cluster = Webhooks(), Cluster()
+    cluster.bodies = (a_configuration("deployments", "deployments/scale"),)
+    hooks.changed(cluster, 0)  # type: ignore[arg-type]
+    hooks.changed(cluster, LOOK_MS)  # type: ignore[arg-type]
+    cluster.bodies = (a_configuration("statefulsets/*"),)
+
+    found = hooks.changed(cluster, 2 * LOOK_MS)  # type: ignore[arg-type]
+
+    assert {("deployments",), ("statefulsets",)} == {rule.resources for rule in found}

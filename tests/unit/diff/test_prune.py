@@ -139,7 +139,7 @@ def test_a_copy_made_by_an_operator_is_never_ours():
 
 
 def test_an_object_of_another_owner_is_kept():
-    """reliability-security.md P3: a foreign ownerReference is a conflict, not a delete."""
+    """a.4 P3: a foreign ownerReference is a conflict, not a delete."""
     gone = applied(A, GONE)
     gone["metadata"]["ownerReferences"] = [{"kind": "Operator", "name": "o", "uid": "x"}]
     found = run([rendered(A, config())], desired(A), [(A, gone)])
@@ -277,7 +277,7 @@ def test_an_object_with_a_keep_annotation_is_kept_by_policy(annotation):
     ids=["secret", "namespace", "crd"],
 )
 def test_some_kinds_go_only_by_their_own_name(body, trailer):
-    """Design section 6: never without consent; `all` lifts caps, not this."""
+    """a.4 P6: design section 6: never without consent; `all` lifts caps, not this."""
     live = [(A, applied(A, body))]
     sets = [rendered(A, config())]
     name = body["metadata"]["name"]
@@ -395,7 +395,7 @@ def test_a_moved_object_is_transferred_not_deleted():
     ids=["failed-render", "no-set", "broken-file", "unknown-units"],
 )
 def test_nothing_is_deleted_on_partial_truth(sets, fleet, reason):
-    """reliability-security.md P7; no other unit may claim what is deleted."""
+    """a.4 P7; no other unit may claim what is deleted."""
     found = run(sets, fleet, [(C, applied(C, GONE))])
 
     assert verdict(found) == (Action.KEEP, "prune-held")
@@ -472,7 +472,7 @@ def many(count):
 
 
 def test_more_units_than_the_cap_lose_nothing():
-    """Incident of argo 7412: 90 % pruned."""
+    """a.4 P8: incident of argo 7412: 90 % pruned."""
     fleet = desired(A, max_units=MaxUnits(count=2))
     found = run([rendered(A, config())], fleet, many(3))
 
@@ -579,7 +579,7 @@ history = st.dictionaries(units, st.sets(st.sampled_from("uvwxyz"), max_size=4),
 @settings(deadline=None)
 @given(history, history, st.booleans())
 def test_preview_deletes_exactly_what_left_git_and_is_proven(before, after, foreign):
-    """reliability-security.md P5 and P6: whatever the history, only proven objects go."""
+    """a.4 P5 and P6: whatever the history, only proven objects go."""
     owner = {name: unit for unit in sorted(before) for name in sorted(before[unit])}
     claims = {name: unit for unit in sorted(after, reverse=True) for name in after[unit]}
     live = [(unit, applied(unit, config(name))) for name, unit in sorted(owner.items())]

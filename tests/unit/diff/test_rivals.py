@@ -104,7 +104,7 @@ STOPPED = [
 
 @pytest.mark.parametrize(("manager", "kinds", "word"), ACTIVE)
 def test_an_object_of_a_controller_that_works_is_refused(manager, kinds, word):
-    """However long ago it wrote: it writes again as soon as something differs."""
+    """a.4 P2: However long ago it wrote: it writes again as soon as something differs."""
     found = asked(Lists(**kinds), WRITTEN_MS + 1_000 * MINUTE_MS, live(manager, HELM_LABELS))
 
     assert (found.action, found.code) == (Action.ERROR, "other-controller-active")

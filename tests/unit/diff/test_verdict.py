@@ -461,7 +461,7 @@ def test_a_dry_run_that_changes_something_is_a_change():
     ids=["immutable", "webhook", "namespace", "kind", "500", "schema", "unreachable"],
 )
 def test_a_refused_dry_run_is_never_synced(error, action, code):
-    """cases.md row 45, reliability-security.md A3."""
+    """cases.md row 45, a.3 A3."""
     body, live = unsettled()
     change = judged(A, body, live, cluster=DryRuns(answer=error))
 
@@ -533,7 +533,7 @@ def test_an_object_that_vanished_in_a_dry_run_is_waited_for():
 
 
 def test_verify_dry_runs_creates():
-    """reliability-security.md A4: admission judges objects that do not exist yet."""
+    """a.3 A4: admission judges objects that do not exist yet."""
     error = api_error(422, {"message": "replicas: must be positive"}, what="apply")
     assert (
         judged(A, deployment(), cluster=DryRuns(answer=error), verify=True).action is Action.ERROR

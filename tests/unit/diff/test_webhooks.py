@@ -91,7 +91,10 @@ def numbered():
     ids=["constant", "random"],
 )
 def test_what_a_webhook_adds_to_a_list_is_no_difference(adds, added):
-    """cases.md row 49: every pass would restart the pods."""
+    """cases.md row 49: every pass would restart the pods.
+
+    reliability-security c.2 rows 40 and 41.
+    """
     cluster, memo = Webhook(adds), DiffMemo()
     live = standing(tolerating(OURS), *added)
 
@@ -143,7 +146,10 @@ def test_what_a_webhook_adds_to_a_frozen_template_is_not_held_back():
 
 
 def test_a_value_that_a_webhook_overwrites_is_sent_once():
-    """What was sent and still differs is asked about; then it is known."""
+    """What was sent and still differs is asked about; then it is known.
+
+    reliability-security c.2 row 40.
+    """
 
     class Overwrites(Webhook):
         def apply(self, manifest, **options):

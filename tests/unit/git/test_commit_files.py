@@ -139,7 +139,7 @@ def test_a_race_lost_every_time_gives_up_for_now(origin, open_repo):
 
 
 def test_many_writers_lose_nothing(origin, open_repo):
-    """Row c.3 68 of the research: rebase and retry, no loss, never forced."""
+    """reliability-security c.3 row 68: rebase and retry, no loss, never forced."""
     writers = [open_repo(folder=f"w{n}") for n in range(6)]
     failures: list[BaseException] = []
 

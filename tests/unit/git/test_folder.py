@@ -22,6 +22,7 @@ def test_a_work_tree_gives_what_git_would_add(origin):
     repo = FolderRepo(origin.work)
 
     assert paths(repo) == [".gitignore", "a.yaml", "new.yaml"]
+    assert repo.links("") == ("link.yaml",)
     assert repo.read(repo.tree("")[1:]) == (b"changed", b"new")
 
 
@@ -46,7 +47,11 @@ def test_a_plain_folder_gives_all_but_dot_folders(tmp_path):
         path.parent.mkdir(exist_ok=True)
         path.write_text("1")
 
+    (tmp_path / "linked").symlink_to("b")
+    (tmp_path / "link.yaml").symlink_to("a.yaml")
+
     assert paths(FolderRepo(tmp_path)) == [".dot.yaml", "a.yaml", "b/c.yaml"]
+    assert FolderRepo(tmp_path).links("") == ("link.yaml", "linked")
 
 
 def test_the_same_files_give_the_same_revision(tmp_path):
@@ -60,6 +65,7 @@ def test_the_same_files_give_the_same_revision(tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_read_is_told(tmp_path):
+    """b.A row 33, b.F row 50."""
     (tmp_path / "a").write_text("1")
     repo = FolderRepo(tmp_path)
     blobs = repo.tree("")

@@ -10,6 +10,8 @@ from stoker.git.command import Git
 from stoker.sim.git_http import GitFault, GitServer
 
 STATUS = "refs/heads/stoker-status/prod"
+SOON = RunLimits(network_seconds=0.5)
+"""For a server that hangs and nothing else: what answers gets as long as it needs."""
 USERS = {"bob": "s3cret", "eve": "only-looks"}
 
 
@@ -47,7 +49,7 @@ def test_a_password_in_the_address_works_and_is_shown_nowhere(origin, server, op
 
 
 def test_no_secret_stands_in_an_argument_list(origin, open_http, monkeypatch):
-    """Every user of the machine can read argument lists."""
+    """b.A row 19: every user of the machine can read argument lists."""
     origin.commit({"a": "1"})
     seen: list[str] = []
     start = Git.start
@@ -64,6 +66,7 @@ def test_no_secret_stands_in_an_argument_list(origin, open_http, monkeypatch):
 
 
 def test_rotated_credentials_are_picked_up(origin, server, open_repo):
+    """b.A row 17."""
     origin.commit({"a": "1"})
     given = [Credentials.from_line("bob:old")]
     repo = open_repo(url=server.url("origin"), credentials=lambda: given[-1])
@@ -126,8 +129,8 @@ def test_a_protected_branch_is_told(origin, open_http):
 def test_a_bad_answer_has_its_own_code_and_last_good_stays(origin, server, open_http, fault, code):
     """Rows c.3 56 to 58 of the research."""
     first = origin.commit({"a": "1"})
-    repo = open_http(limits=RunLimits(network_seconds=0.7, first_fetch_seconds=0.7))
-    repo.fetch()
+    open_http().fetch()
+    repo = open_http(limits=SOON) if fault.hang else open_http()
     second = origin.commit({"a": "2", "b": "x" * 5000})
     server.break_with(fault)
 
@@ -139,7 +142,7 @@ def test_a_bad_answer_has_its_own_code_and_last_good_stays(origin, server, open_
     assert repo.read(repo.tree(first)) == (b"1",)
 
     server.heal()
-    assert repo.fetch().commit == second
+    assert open_http().fetch().commit == second
 
 
 def test_a_repository_the_server_has_not_is_not_found(server, open_repo):
@@ -156,11 +159,24 @@ def test_a_server_that_is_gone_is_unreachable(origin, open_repo):
         open_repo(url="http://127.0.0.1:9/f.git").fetch()
 
 
+def test_a_server_that_sends_a_byte_at_a_time_is_given_up(origin, server, open_http):
+    """reliability-security c.3 row 57: by git's own low-speed limit; 30 s where it isn't set."""
+    origin.commit({"a": "1"})
+    repo = open_http(limits=RunLimits(low_speed_seconds=1))
+    server.break_with(GitFault(path="git-upload-pack", slow=True))
+    with pytest.raises(Unreachable):
+        repo.fetch()
+    server.heal()
+
+    assert RunLimits().low_speed_seconds <= 60
+    assert repo.fetch().commit
+
+
 def test_the_mirror_is_read_while_the_server_hangs(origin, server, open_http):
     """A pass reads files on its own thread; only the poller waits for the network."""
     commit = origin.commit({"a": "1"})
-    repo = open_http(limits=RunLimits(network_seconds=0.5))
-    repo.fetch()
+    open_http().fetch()
+    repo = open_http(limits=SOON)
     server.break_with(GitFault(hang=True))
     with pytest.raises(Unreachable):
         repo.fetch()
@@ -169,13 +185,13 @@ def test_the_mirror_is_read_while_the_server_hangs(origin, server, open_http):
 
 
 def test_a_push_that_hangs_is_unknown_and_lands_once(origin, server, open_http):
-    repo = open_http(limits=RunLimits(network_seconds=0.7))
-    first = repo.commit_files(STATUS, {"s": b"1"}, "Status")
-    server.break_with(GitFault(path="git-receive-pack", hang=True, times=1))
+    patient = open_http()
+    first = patient.commit_files(STATUS, {"s": b"1"}, "Status")
+    server.break_with(GitFault(path="git-receive-pack", hang=True))
     with pytest.raises(Unreachable):
-        repo.commit_files(STATUS, {"s": b"2"}, "Status")
+        open_http(limits=SOON).commit_files(STATUS, {"s": b"2"}, "Status")
     server.heal()
 
-    second = repo.commit_files(STATUS, {"s": b"2"}, "Status")
+    second = patient.commit_files(STATUS, {"s": b"2"}, "Status")
 
     assert origin.log(STATUS) == [second.commit, first.commit]

@@ -25,6 +25,7 @@ def test_any_revision_of_a_clone_is_read_without_network(origin):
 
 @pytest.mark.parametrize("revision", ["nope", "-x", "--all", "", "a\nb"])
 def test_a_revision_the_clone_has_not_is_refused(origin, revision):
+    """b.G row 114."""
     origin.commit({"a": "1"})
 
     with open_local(origin.work, revision) as repo, pytest.raises(Stalled):
@@ -54,7 +55,10 @@ def test_the_top_of_a_work_tree_is_found(origin):
 
 
 def test_programs_that_a_clone_configures_are_not_run(origin, tmp_path):
-    """A clone made by somebody else may name a file system monitor, hooks or filters."""
+    """b.G rows 99 and 101.
+
+    A clone made by somebody else may name a file system monitor, hooks or filters.
+    """
     trap = tmp_path / "trap"
     commit = origin.commit({"a.txt": "1", ".gitattributes": "*.txt filter=evil\n"})
     origin.git("config", "core.fsmonitor", f"touch {trap}")

@@ -40,7 +40,10 @@ def test_a_killed_reader_is_started_again(origin, open_repo):
 
 
 def test_planted_locks_do_not_stop_the_next_fetch(origin, open_repo, tmp_path):
-    """cases.md row 1: whoever holds our lock knows that nobody else is writing."""
+    """cases.md row 1: whoever holds our lock knows that nobody else is writing.
+
+    reliability-security c.3 row 59.
+    """
     origin.commit({"a": "1"})
     repo = open_repo()
     repo.fetch()
@@ -92,6 +95,7 @@ def test_a_killed_fetch_leaves_a_usable_mirror(origin, open_repo, tmp_path, monk
 
 @pytest.mark.parametrize("damage", ["config", "objects", "pack", "empty"])
 def test_a_corrupt_mirror_is_rebuilt(origin, open_repo, tmp_path, damage):
+    """reliability-security c.3 row 58."""
     origin.commit({"a": "1"})
     repo = open_repo()
     repo.fetch()
@@ -115,6 +119,7 @@ def test_a_corrupt_mirror_is_rebuilt(origin, open_repo, tmp_path, damage):
 
 
 def test_an_unreadable_object_is_met_once_then_healed(origin, open_repo, tmp_path):
+    """b.A row 33."""
     commit = origin.commit({"a": "1"})
     repo = open_repo()
     repo.fetch()
@@ -183,7 +188,10 @@ def test_the_child_sees_neither_our_environment_nor_configuration(tmp_path, monk
 
 
 def test_broken_objects_of_a_server_are_refused(origin, open_repo):
-    """Checked on receipt: a tree that holds `.git` would write hooks on checkout elsewhere."""
+    """b.G rows 116, 117 and 119; reliability-security c.3 row 58.
+
+    Checked on receipt: a tree that holds `.git` would write hooks on checkout elsewhere.
+    """
     commit = origin.commit({"a": "1"})
     repo = open_repo()
     repo.fetch()

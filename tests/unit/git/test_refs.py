@@ -14,6 +14,7 @@ A, B = "a" * 40, "b" * 40
      "a@{1}", "a.lock", "a.lock/b", ".a", "a/.b", "a//b", "/a", "a/", "a.", "a\nb", "a\x7f", "x" * 256],
 )  # fmt: skip
 def test_names_that_git_forbids_are_refused(ref):
+    """b.G row 111."""
     with pytest.raises(Stalled) as caught:
         check_ref(ref)
 

@@ -22,16 +22,20 @@ def test_fetch_gives_the_tip_and_its_files(origin, open_repo):
 
 
 def test_links_and_submodules_are_left_out(origin, open_repo):
+    """b.A rows 4 and 5, b.F row 48; reliability-security c.3 row 64."""
     origin.commit({"a.yaml": "1"})
     (origin.work / "link.yaml").symlink_to("/etc/passwd")
     head = origin.git("rev-parse", "HEAD")
+    (origin.work / "module").mkdir()
     origin.git("update-index", "--add", "--cacheinfo", f"160000,{head},module")
     origin.commit({})
     repo = open_repo()
 
-    paths = [blob.path for blob in repo.tree(repo.fetch().commit)]
+    commit = repo.fetch().commit
+    paths = [blob.path for blob in repo.tree(commit)]
 
     assert paths == ["a.yaml"]
+    assert repo.links(commit) == ("link.yaml", "module")
 
 
 @pytest.mark.parametrize("spelling", ["main", "refs/heads/main"])
@@ -45,7 +49,10 @@ def test_full_and_short_names_are_the_same_ref(origin, open_repo, spelling):
 
 
 def test_an_annotated_tag_is_its_commit_and_a_moved_tag_is_followed_and_told(origin, open_repo):
-    """cases.md row 3: neither the tag object's id nor a stale commit may come out."""
+    """cases.md row 3: neither the tag object's id nor a stale commit may come out.
+
+    reliability-security c.3 row 62.
+    """
     first = origin.commit({"a": "1"})
     origin.git("tag", "-a", "v1", "-m", "one")
     origin.git("push", "-q", str(origin.bare), "v1")
@@ -67,7 +74,7 @@ def test_an_annotated_tag_is_its_commit_and_a_moved_tag_is_followed_and_told(ori
 
 
 def test_an_empty_repository_says_so(open_repo):
-    """cases.md row 9."""
+    """cases.md row 9 (reliability-security c.3 row 66)."""
     with pytest.raises(Stalled, match="is empty") as caught:
         open_repo().fetch()
 
@@ -90,7 +97,10 @@ def test_a_deleted_branch_is_an_error_and_old_commits_stay_readable(origin, open
 
 
 def test_a_branch_and_a_tag_of_one_name_must_agree(origin, open_repo):
-    """Who may push tags must not decide what a branch of that name means."""
+    """Who may push tags must not decide what a branch of that name means.
+
+    reliability-security c.3 row 62.
+    """
     origin.commit({"a": "1"})
     origin.git("tag", "main")
     origin.git("push", "-q", str(origin.bare), "refs/tags/main")
@@ -113,6 +123,7 @@ def test_a_missing_repository_is_no_empty_one(open_repo, tmp_path):
 
 
 def test_file_addresses_need_consent(origin, clock, tmp_path):
+    """b.G rows 100 and 101."""
     with pytest.raises(Stalled) as caught:
         GitRepo(origin.url, "main", tmp_path / "x", clock=clock)
 
@@ -185,6 +196,7 @@ def test_the_head_of_the_remote_resolves(origin, open_repo):
 
 
 def test_a_file_over_the_limit_is_named_and_the_rest_stays_readable(origin, open_repo):
+    """b.A row 7; reliability-security c.3 row 63."""
     origin.commit({"big.yaml": b"x" * (5 * 2**20 + 1), "small.yaml": "1"})
     repo = open_repo()
     blobs = repo.tree(repo.fetch().commit)

@@ -73,6 +73,7 @@ def test_a_user_part_becomes_a_credential_and_is_never_shown():
     ],
 )
 def test_bad_addresses_are_refused_in_one_plain_line(url):
+    """b.G rows 92, 96, 97, 100, 108, 109 and 122."""
     with pytest.raises(Stalled) as caught:
         parse_address(url)
 
@@ -93,6 +94,49 @@ def test_user_parts_are_masked_anywhere_in_a_text():
     text = "fatal: unable to access 'https://u:pw@h/f': and ssh://tok@h/x"
 
     assert redact_url(text) == "fatal: unable to access 'https://***@h/f': and ssh://***@h/x"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://u:s3/cret@h/f", "https://***@h/f"),
+        ("https://u:s3@cret@h/f", "https://***@h/f"),
+        ("https://s3cret@cret@h/f", "https://***@h/f"),
+        ("'https://h/f?sig=s3cret&se=cret' and more", "'https://h/f?***' and more"),
+        ("https://h/f#s3cret", "https://h/f?***"),
+        ("https://h:8443/a@b", "https://h:8443/a@b"),
+        ("see https://h/a and mail bob@h", "see https://h/a and mail bob@h"),
+    ],
+)
+def test_passwords_with_slashes_and_tokens_in_queries_are_masked_too(text, shown):
+    """b.A row 18 (CVE-2023-25163), b.F row 45 (CVE-2024-31216)."""
+    assert shown == redact_url(text)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://u:s3/cret@host/f",
+        "https://u:s3@cret@host/f",
+        "https://u:s3?/cret@host/f",
+        "https://u:s3#/cret@host/f",
+        "https://host/f?private_token=s3cret",
+        "https://host/f?private_token=s3@cret",
+        "https://host/f#s3cret",
+        "https:/u:s3cret@host/f",
+        "u:s3cret@host/f",
+        "ftp://u:s3cret@host/f",
+        "ssh://u:s3cret@host/f",
+        "https://u:s3\tcret@host/f",
+    ],
+)
+def test_a_refused_address_is_shown_without_its_secret(url):
+    """b.A row 18 (CVE-2023-25163): an error repeated the address with its token."""
+    with pytest.raises(Stalled) as caught:
+        parse_address(url)
+
+    assert "s3" not in str(caught.value)
+    assert "cret" not in str(caught.value)
 
 
 @given(st.text(max_size=60))

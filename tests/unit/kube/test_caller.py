@@ -38,7 +38,7 @@ def a_token(**claims: object) -> str:
     ids=["anonymous", "nobody", "credentials lost", "somebody else"],
 )
 def test_another_caller_than_expected_stops_everything(seen, expected):
-    """reliability-security row 126: a client library sent no credentials, and nobody noticed."""
+    """b.C row 126: a client library sent no credentials, and nobody noticed."""
     with pytest.raises(Stalled) as caught:
         check_caller(Server(seen), expected)  # type: ignore[arg-type]
 

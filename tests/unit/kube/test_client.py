@@ -16,7 +16,6 @@ from stoker.kube.errors import (
     Forbidden,
     Gone,
     Invalid,
-    KindNotFound,
     NotFound,
     ServerFailure,
     TooManyRequests,
@@ -81,8 +80,26 @@ class Scripted:
 
 
 KINDS = {
-    "resources": [{"name": "configmaps", "kind": "ConfigMap", "namespaced": True, "verbs": []}]
+    "kind": "APIGroupDiscoveryList",
+    "items": [
+        {
+            "metadata": {},
+            "versions": [
+                {
+                    "version": "v1",
+                    "resources": [
+                        {
+                            "resource": "configmaps",
+                            "responseKind": {"kind": "ConfigMap"},
+                            "scope": "Namespaced",
+                        }
+                    ],
+                }
+            ],
+        }
+    ],
 }
+"""All kinds of a small server: aggregated discovery of /api."""
 
 
 def answer(status: int, body: Any, headers: tuple[tuple[str, str], ...] = JSON) -> Response:
@@ -106,87 +123,6 @@ def test_the_server_is_known_by_version_and_the_uid_of_kube_system(client, serve
     before = len(server.audit)
     assert client.server() is info
     assert len(server.audit) == before
-
-
-def test_discovery_is_read_once_and_again_after_forgetting(client, server):
-    for _ in range(2):
-        client.resource("apps", "Deployment")
-    paths = [entry.path for entry in server.audit]
-    assert paths.count("/apis/apps/v1") == 1
-
-    client.forget_discovery()
-    client.resource("apps", "Deployment")
-    assert [entry.path for entry in server.audit].count("/apis/apps/v1") == 2
-
-
-def test_a_resource_has_its_plural_scope_and_subresources(client):
-    found = client.resource("apps", "Deployment")
-
-    assert (found.plural, found.version, found.namespaced) == ("deployments", "v1", True)
-    assert found.subresources == ("scale", "status")
-    assert not client.resource("", "Node").namespaced
-
-
-@pytest.mark.parametrize(
-    ("group", "kind", "version"),
-    [
-        ("nope.dev", "X", ""),
-        ("nope.dev", "X", "v1"),
-        ("apps", "X", ""),
-        ("apps", "Deployment", "v9"),
-        ("", "X", ""),
-    ],
-)
-def test_a_kind_that_is_not_served_is_kind_not_found(client, group, kind, version):
-    with pytest.raises(KindNotFound):
-        client.resource(group, kind, version)
-
-
-def test_a_missing_kind_is_asked_for_again(client):
-    """A CRD may have come since: absence is never cached."""
-    with pytest.raises(KindNotFound):
-        client.resource("stoker.dev", "Gizmo")
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "gizmos.stoker.dev"},
-        "spec": {
-            "group": "stoker.dev",
-            "names": {"kind": "Gizmo", "plural": "gizmos"},
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object"}},
-                }
-            ],
-        },
-    }
-    client.apply(crd, manager="stoker")
-
-    assert client.resource("stoker.dev", "Gizmo").plural == "gizmos"
-
-
-def test_a_kind_of_an_older_version_is_found_behind_the_preferred_one():
-    versions = [{"version": "v1"}, {"version": "v1beta1"}]
-    groups = [{"name": "a.dev", "preferredVersion": {"version": "v1"}, "versions": versions}]
-    old = {"resources": [{"name": "olds", "kind": "Old", "namespaced": True}]}
-    transport = Scripted(
-        answer(200, {"groups": groups}), answer(200, {"resources": []}), answer(200, old)
-    )
-
-    found = Client(transport).resource("a.dev", "Old")
-    assert (found.version, found.plural) == ("v1beta1", "olds")
-
-
-def test_discovery_that_fails_proves_no_absence():
-    """Unknown is not empty."""
-    client = Client(Scripted(answer(503, {"message": "etcd is slow"})))
-
-    with pytest.raises(ServerFailure):
-        client.resource("", "ConfigMap")
 
 
 # -------------------------------------------------------------------------- writing
@@ -355,6 +291,33 @@ def test_the_server_says_how_long_to_wait():
     assert refused.value.after_ms == 7000
 
 
+def test_errors_are_told_without_what_is_to_be_hidden():
+    """Message, causes and status alike, before the message is cut: half a secret hides from all."""
+    secret = "canary-5f1d"
+    cause = {"reason": "FieldValueInvalid", "field": "spec.x", "message": f'got "{secret}"'}
+    body = {"reason": "Invalid", "message": "y" * 4090 + secret, "details": {"causes": [cause]}}
+    _, client = scripted(answer(422, body))
+    client.hide_in_errors(lambda text: text.replace(secret, "***"))
+
+    with pytest.raises(Invalid) as refused:
+        client.get(CM)
+
+    status = refused.value.status
+    assert status.message == "y" * 4090 + "***"
+    assert [c.message for c in status.causes] == ['got "***"']
+    assert secret[:6] not in str(refused.value)
+
+
+def test_a_watch_is_refused_without_what_is_to_be_hidden():
+    line = json.dumps({"type": "ERROR", "object": {"code": 500, "message": "a canary"}}).encode()
+    _, client = scripted(Response(200, line), answer(500, {"message": "a canary"}))
+    client.hide_in_errors(lambda text: text.replace("canary", "***"))
+
+    for _ in range(2):
+        with pytest.raises(ServerFailure, match=r"a \*\*\*$"):
+            list(client.watch("", "ConfigMap", resource_version="1"))
+
+
 # ------------------------------------------------------------------------- list, watch
 
 
@@ -371,7 +334,7 @@ def test_a_list_joins_its_pages(client, server):
 
 
 def test_a_page_that_is_refused_fails_the_whole_list():
-    """A partial list would look like deleted objects."""
+    """a.5 W3: A partial list would look like deleted objects (reliability-security c.2 row 29)."""
     first = {"metadata": {"continue": "t", "resourceVersion": "5"}, "items": [{"metadata": {}}]}
     _, client = scripted(answer(200, first), answer(410, {"reason": "Expired"}))
 

@@ -96,7 +96,7 @@ def test_a_dry_run_of_a_delete_counts_as_a_write(setting):
 
 
 def test_a_write_has_ended_or_is_given_up_before_another_may_lead(setting):
-    """On both sides: the server is told the bound."""
+    """a.6 L3: on both sides: the server is told the bound."""
     setting.open = True
     setting.client.patch(REF, "merge", {"data": {"k": "v"}}, manager="m")
     (sent,) = setting.seen.requests

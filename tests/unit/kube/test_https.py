@@ -49,6 +49,8 @@ class Server:
         self.script = list(script)
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
         self.connections: set[object] = set()
+        self.peers: list[tuple[object, bytes]] = []
+        """Each connection and the client certificate that it showed."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -59,6 +61,9 @@ class Server:
                 pass
 
             def answer(self):
+                if self.client_address not in outer.connections:
+                    shown = getattr(self.connection, "getpeercert", lambda binary_form: b"")
+                    outer.peers.append((self.client_address, shown(True)))
                 outer.connections.add(self.client_address)
                 length = int(self.headers.get("Content-Length") or 0)
                 body = self.rfile.read(length)
@@ -227,6 +232,16 @@ def test_a_path_prefix_of_the_server_is_kept(serve, connect):
     assert server.requests[0][1] == "/k8s/clusters/c-1/version"
 
 
+def test_a_name_that_nobody_resolves_is_unreachable_and_told():
+    """reliability-security c.1 row 14: like a server that is away, with a bounded number of tries."""
+    clock = StillClock()
+    transport = HttpsTransport(Access(server="https://api.example.invalid:6443"), clock=clock)
+    with pytest.raises(Unreachable, match=r"api\.example\.invalid"):
+        transport.send(Request("GET", "/version"))
+
+    assert sum(clock.waits) <= 30
+
+
 def test_no_listener_is_unreachable(connect):
     with pytest.raises(Unreachable) as caught:
         connect(f"http://127.0.0.1:{free_port()}").send(get())
@@ -332,7 +347,7 @@ def test_a_long_retry_after_goes_back_and_silences_everybody(serve, connect, bod
 
 
 def test_a_wait_that_stands_in_the_body_alone_is_obeyed_too(serve, connect):
-    """reliability-security a.3 A10, c.2 row 21: kopf had to learn both shapes of a 429."""
+    """a.3 A10, c.2 row 21: kopf had to learn both shapes of a 429."""
     body = b'{"kind": "Status", "details": {"retryAfterSeconds": 30}}'
     server = serve(failing(429, None, body), ok())
     clock = StillClock()
@@ -365,7 +380,7 @@ def test_a_wait_until_a_date_counts_from_the_answers_own_date(serve, connect):
 
 
 def test_what_is_not_implemented_is_not_asked_for_again(serve, connect):
-    """reliability-security a.3 A10: 501 says never."""
+    """a.3 A10: 501 says never."""
     server = serve(failing(501))
 
     assert connect(server.url).send(get()).status == 501
@@ -374,7 +389,7 @@ def test_what_is_not_implemented_is_not_asked_for_again(serve, connect):
 
 @pytest.mark.parametrize("code", [301, 302, 307, 308])
 def test_redirects_are_never_followed(serve, connect, code):
-    """reliability-security row 125: an aggregated server could send the token elsewhere."""
+    """b.C row 125: an aggregated server could send the token elsewhere."""
     target = serve(ok())
     server = serve((code, {"Location": f"{target.url}/steal"}, b""))
 
@@ -421,6 +436,19 @@ def test_a_slow_answer_is_cut_at_the_requests_own_timeout(serve, connect):
     with pytest.raises(Unreachable):
         connect(server.url).send(get(timeout_seconds=0.2))
     never.set()
+
+
+def test_an_answer_without_end_is_cut_off(serve):
+    """b.A row 9 (CVE-2024-29893): every body has a cap."""
+    server = serve(ok(b"x" * 3_000_000))
+    transport = HttpsTransport(Access(server=server.url), longest_answer_bytes=2_000_000)
+
+    with pytest.raises(Refused) as caught:
+        transport.send(get())
+    transport.close()
+
+    assert caught.value.code == "api-answer-too-large"
+    assert len(server.requests) == 1
 
 
 def test_a_token_file_is_read_again_after_a_401_and_once_only(serve, connect, tmp_path):
@@ -472,7 +500,7 @@ def test_a_token_file_that_is_gone_for_a_moment_leaves_the_token_in_use(serve, c
 
 
 def test_an_empty_token_file_never_makes_an_anonymous_request(serve, connect, tmp_path):
-    """reliability-security row 126, c.1 row 15: the server would answer as to anybody."""
+    """b.C row 126, c.1 row 15: the server would answer as to anybody."""
     token = tmp_path / "token"
     token.write_text("\n")
     server = serve(ok())
@@ -492,7 +520,7 @@ def test_an_inline_token_that_is_refused_stays_refused(serve, connect):
 
 
 def test_the_token_appears_in_no_log_and_no_error(serve, connect, caplog):
-    """reliability-security row 124, at the highest verbosity."""
+    """b.C row 124, at the highest verbosity."""
     caplog.set_level(logging.DEBUG)
     server = serve(failing(503), failing(401))
     transport = connect(server.url, token=CANARY)
@@ -519,7 +547,7 @@ def test_a_verified_server_answers_and_http_is_warned_about(serve, connect, cert
 
 
 def test_an_unknown_authority_is_never_spoken_to(serve, connect, certificate):
-    """reliability-security c.2 row 54: one hard failure, no second try, no token sent."""
+    """c.2 row 54, b.A row 38, b.C row 127: one hard failure, no second try, no token sent."""
     key, pem = certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem, key)
@@ -537,6 +565,7 @@ def test_an_unknown_authority_is_never_spoken_to(serve, connect, certificate):
 
 
 def test_insecure_is_obeyed_and_said_aloud(serve, connect, certificate):
+    """b.A row 38 (CVE-2022-31105): verification cannot be turned off in silence."""
     key, pem = certificate
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem, key)

@@ -77,6 +77,10 @@ def test_inline_data_wins_over_files_and_relative_files_stand_beside_the_config(
     assert access.ca_pem == b"from file"
     assert access.client_certificate == b"inline certificate"
     assert access.client_key == b"key from file"
+    folder = file.parent
+    assert access.ca_file == str(folder / "ca.crt")
+    assert access.key_file == str(folder / "client.key")
+    assert not access.certificate_file, "what stands inline has no file to read again"
 
 
 def test_a_token_file_wins_over_an_inline_token(write, tmp_path):
@@ -115,7 +119,7 @@ def test_without_any_name_the_home_file_is_read(write, tmp_path):
     ids=["exec", "auth-provider", "exec beside a token"],
 )
 def test_programs_are_refused_unless_allowed(write, user):
-    """reliability-security row 123: reading a kubeconfig must not run code."""
+    """b.C row 123, b.F row 40 (CVE-2022-24817): reading a kubeconfig must not run code."""
     file = write(config(user=user))
 
     assert code_of(file) == "kubeconfig-exec-refused"
@@ -161,6 +165,27 @@ def test_wrong_files_are_refused_with_one_code(write, document):
     assert code_of(write(document), environment={}) == "kubeconfig-invalid"
 
 
+@pytest.mark.parametrize("tag", ["!!python/object/apply:os.system [touch trap]", "!!binary aGk="])
+def test_tags_in_a_kubeconfig_make_nothing(write, tmp_path, tag, monkeypatch):
+    """b.C row 127 (CVE-2021-25738): another client's loader made objects of them."""
+    monkeypatch.chdir(tmp_path)
+
+    assert code_of(write(f"users: {tag}\n"), environment={}) == "kubeconfig-invalid"
+    assert not (tmp_path / "trap").exists()
+
+
+@pytest.mark.parametrize("key", ["client-certificate", "client-key", "certificate-authority"])
+def test_a_link_out_of_the_folder_is_no_credential(write, tmp_path, key):
+    """cases.md row 151, b.C row 132."""
+    (tmp_path / "shadow").write_text(CANARY)
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "file").symlink_to("../shadow")
+    block = {key: "file"}
+    place = {"cluster": block} if key == "certificate-authority" else {"user": block}
+
+    assert code_of(write(config(**place), "keys/config")) == "kubeconfig-not-found"
+
+
 def test_a_missing_file_says_where_it_was_looked_for(tmp_path):
     with pytest.raises(Stalled, match="nowhere") as caught:
         access_from_kubeconfig(tmp_path / "nowhere")
@@ -203,12 +228,13 @@ def test_a_pod_uses_its_mounted_account(tmp_path):
     assert access.server == "https://[fd00::1]:443"
     assert access.token_file == str(folder / "token")
     assert access.ca_pem == b"ca.crt content\n"
+    assert access.ca_file == str(folder / "ca.crt")
     assert access.namespace == "namespace content"
 
 
 @pytest.mark.parametrize("missing", ["token", "ca.crt", "environment"])
 def test_outside_a_pod_nothing_is_guessed(tmp_path, missing):
-    """Version 36.0.0 of the kubernetes package went on without a token as anonymous (reliability-security row 126)."""
+    """Version 36.0.0 of the kubernetes package went on without a token as anonymous (b.C row 126)."""
     folder = mounted(tmp_path, *({"token", "ca.crt"} - {missing}))
     environment = {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
 

@@ -157,7 +157,10 @@ def test_a_takeover_says_when_and_how_often(cluster):
 
 @pytest.mark.parametrize("skew_ms", [TEN_YEARS_MS, -TEN_YEARS_MS], ids=["ahead", "behind"])
 def test_a_wall_clock_ten_years_off_takes_nothing_and_loses_nothing(cluster, skew_ms):
-    """Research a.6 L2: only changes seen on the own monotonic clock count."""
+    """Research a.6 L2: only changes seen on the own monotonic clock count.
+
+    reliability-security c.1 row 13.
+    """
     one, two = cluster.candidate("one"), cluster.candidate("two", skew_ms=skew_ms)
     one.renew()
     for _ in range(10):

@@ -139,7 +139,7 @@ def test_a_failed_pass_is_tried_again_after_1_2_4_seconds():
 
 
 def test_a_new_revision_ends_the_back_off():
-    """It may well be the correction."""
+    """a.5 W5: it may well be the correction."""
     world = World(FAILED, FAILED, FAILED, FAILED, FAILED, DONE)
     world.events.at(20.0, lambda: world.commit(SECOND))
 
@@ -160,6 +160,7 @@ def test_a_bug_in_a_pass_is_counted_and_the_loop_goes_on():
 
 
 def test_events_of_a_burst_are_one_pass():
+    """a.5 W5."""
     world = World()
     for number in range(50):
         event = Event(EventKind.OBJECT, 30 + number / 1000)

@@ -135,7 +135,7 @@ EVENTS = st.lists(
 
 @given(EVENTS, st.booleans())
 def test_every_event_but_old_news_leads_to_a_pass(kinds, failed):
-    """Nothing is lost, whatever the order, also when the first pass fails."""
+    """a.5 W5: nothing is lost, whatever the order, also when the first pass fails."""
     events = tuple(
         Event(kind, 200.0, revision=SECOND if kind is EventKind.REVISION else None, detail="n")
         for kind in kinds

@@ -50,7 +50,7 @@ def is_synced(sent, live):
 @settings(deadline=None)
 @given(deployments())
 def test_nothing_differs_right_after_an_apply(manifest):
-    """reliability-security.md A1: the diff after an apply is empty."""
+    """a.3 A1: the diff after an apply is empty."""
     assert is_synced(manifest, applied_by(US, manifest))
 
 

@@ -62,7 +62,7 @@ def settled(payload, live, **options):
     ],
 )
 def test_a_persons_tool_loses_the_field_to_git(manager):
-    """reliability-security.md A8: a manual edit is reverted."""
+    """a.3 A8: a manual edit is reverted."""
     live = updated_by(manager, applied_by(US, deployment()), deployment("x:9"))
     found = settled(deployment(), live)
 
@@ -77,7 +77,7 @@ def test_a_persons_tool_loses_the_field_to_git(manager):
     ["vpa", "istio", "terraform", "helm-controller", "kustomize-controller", "my-kubectl"],
 )
 def test_any_other_manager_keeps_the_field(manager):
-    """reliability-security.md A5: never taken silently."""
+    """a.3 A5: never taken silently."""
     live = updated_by(manager, applied_by(US, deployment()), deployment("x:9"))
     found = settled(deployment(), live)
 

@@ -107,6 +107,18 @@ THREE = {"replicas": 3}
             id="custom kind whose status nobody can read",
         ),
         pytest.param(
+            live("LeaderWorkerSet", observedGeneration=3, phase="Failed"),
+            Health.UNKNOWN,
+            "NoHealthCheck",
+            id="custom kind with a phase: kstatus would call it current",
+        ),
+        pytest.param(
+            live("LeaderWorkerSet", observedGeneration=3),
+            Health.HEALTHY,
+            "Healthy",
+            id="custom kind that its controller has seen and says nothing of",
+        ),
+        pytest.param(
             live("LeaderWorkerSet"),
             Health.HEALTHY,
             "Healthy",

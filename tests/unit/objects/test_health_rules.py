@@ -55,6 +55,20 @@ def test_the_first_expression_that_holds_decides(phase, status, reason, message)
     assert verdict.by == "policies/health/widget.yaml"
 
 
+def test_a_health_file_gives_the_answer_of_kstatus_where_people_want_it():
+    """docs/health.md: what its controller has seen is current, whatever else its status says."""
+    check = HealthCheck("example.com", "Widget", "w.yaml", current="true")
+    seen = {
+        **widget("Failed", generation=2),
+        "status": {"phase": "Failed", "observedGeneration": 2},
+    }
+    late = {**seen, "status": {"phase": "Failed", "observedGeneration": 1}}
+
+    assert judged(seen, check).status is Health.HEALTHY
+    assert judged(late, check).status is Health.PROGRESSING
+    assert health_of(seen).status is Health.UNKNOWN
+
+
 def test_an_expression_that_fails_is_unknown_and_never_healthy():
     manifest = {**widget(), "status": {"state": "Up"}}
 
@@ -165,7 +179,10 @@ class Missing:
     def text(self, expression: str) -> str:
         return ""
 
-    def faults(self, expression: str, *, text: bool = False):
+    def about_all(self, manifests):
+        return self.about({"objects": manifests})
+
+    def faults(self, expression: str, *, text: bool = False, about_all: bool = False):
         return ()
 
 

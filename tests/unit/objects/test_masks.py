@@ -1,4 +1,4 @@
-"""Secrets never enter a diff (reliability-security.md 0.5, b rows 20 to 25)."""
+"""Secrets never enter a diff (reliability-security.md 0.5, b.A rows 20 to 25)."""
 
 import json
 
@@ -45,11 +45,12 @@ CANARY = "canary-5f1d"
     ids=lambda value: value if isinstance(value, str) and value.isalnum() else "",
 )
 def test_no_secret_survives(kind, path, value):
+    """b.A rows 21 (CVE-2023-40029, last-applied) and 23 (CVE-2026-45737, annotations)."""
     assert CANARY not in json.dumps(masked(kind, path, value))
 
 
 def test_a_mask_tells_neither_length_nor_equality():
-    """Hashes and lengths are an oracle (CVE-2026-42880)."""
+    """b.A row 22: hashes and lengths are an oracle (CVE-2026-42880)."""
     assert HIDDEN == masked("Secret", ("data", "a"), "x")
     assert HIDDEN == masked("Secret", ("data", "b"), "y" * 500)
 
@@ -71,12 +72,12 @@ def test_a_mask_tells_neither_length_nor_equality():
     ids=lambda value: value if isinstance(value, str) and value.isalnum() else "",
 )
 def test_what_is_no_secret_stays_readable(kind, path, value):
-    """A mask on everything is as useless as none (helm-controller 935)."""
+    """A mask on everything is as useless as none (b.A row 25, helm-controller 935)."""
     assert value == masked(kind, path, value)
 
 
 def test_the_kind_is_the_objects_own_not_a_label():
-    """cases.md row 149: a Secret in a ConfigMap's clothes is masked by its own kind."""
+    """cases.md row 149, b.A row 24: a Secret in a ConfigMap's clothes is masked by its own kind."""
     assert masked("Secret", ("data", "x"), CANARY) == HIDDEN
     assert masked("ConfigMap", ("data", "x"), CANARY) == CANARY
 
@@ -113,7 +114,7 @@ def test_neighbours_are_looked_at():
 
 
 def test_refusals_of_secrets_tell_only_reason_and_fields():
-    """The API server quotes the value it refuses (GHSA-274v-mgcv-cm8j)."""
+    """b.A row 20: the API server quotes the value it refuses (GHSA-274v-mgcv-cm8j)."""
     message = f'Secret "s" is invalid: data[x]: Invalid value: "{CANARY}"'
 
     assert masked_refusal("Secret", "Invalid", message, [("data[x]", CANARY)]) == "Invalid: data[x]"
@@ -133,6 +134,32 @@ def test_long_refusals_keep_their_point():
     assert masked_refusal("Job", "", quote, []).endswith("field is immutable")
     short = masked_refusal("Job", "", "x" * 301, [("a", "wrong"), ("b", "bad")])
     assert short == "a: wrong; b: bad"
+
+
+LONG = 2**20
+
+
+@pytest.mark.parametrize("piece", ["a", "a-", "-eyJ", ".eyJ", "--a", "ab://", "?tokentoken", "-a "])
+def test_no_text_takes_for_ever(piece):
+    """b.A row 10: people who can push choose a MiB of text, which the controller masks itself."""
+    text = piece * (LONG // len(piece))
+
+    assert masked_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"https://acct.example/models?sv=2024&sig={CANARY}",
+        f"https://h/x?X-Amz-Signature={CANARY}&x=1",
+        f"--model s3://b/m?access_token={CANARY}",
+        f"eyJhbGciOiJI.eyJzdWIiOiIx{CANARY}.sig",
+        f"postgres://me:{CANARY}@h/db",
+    ],
+)
+def test_addresses_that_carry_a_token_are_secrets(text):
+    """b.F row 45 (CVE-2024-31216): a signed address in a log."""
+    assert CANARY not in masked_text(text)
 
 
 def test_words_that_only_look_alike_are_no_secrets():

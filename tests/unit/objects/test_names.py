@@ -48,6 +48,7 @@ def test_the_managers_name_holds_the_fleets_id():
 
 
 def test_a_fleets_id_is_fixed_by_cluster_and_first_name():
+    """a.4 P1."""
     assert fleet_id_of("c", "prod") == fleet_id_of("c", "prod")
     assert fleet_id_of("c", "prod") != fleet_id_of("c2", "prod")
     assert len(fleet_id_of("c", "prod")) == 8

@@ -4,68 +4,110 @@ from typing import Any
 
 import pytest
 
+from fakes_live import FakeLive
 from stoker.cel import Cel
-from stoker.model.health_file import HealthCheck
-from stoker.objects.health_rules import HealthRules
+from stoker.model.refs import ObjectRef
 from stoker.objects.readiness import Readiness, Ready, readiness
 from unit.objects.test_health_rules import Missing
 
-RULES = HealthRules(
-    Cel(), (HealthCheck("x.io", "Db", "db.yaml", current="status.up", failed="!status.up"),)
-)
+DB = ObjectRef("x.io", "Db", "llm", "db", "v1")
+UP = "objects.all(o, o.status.n >= 3)"
 
 
-def db(*, generation: int = 1, **status: Any) -> dict[str, Any]:
-    metadata = {"name": "db", "generation": generation}
+def db(*, name: str = "db", generation: int = 1, **status: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "llm", "uid": name, "generation": generation}
     return {"apiVersion": "x.io/v1", "kind": "Db", "metadata": metadata, "status": status}
+
+
+def asked(expression: str, *there: dict[str, Any], members: tuple[ObjectRef, ...] = (DB,)):
+    return readiness(members, FakeLive().put(*there), expression, Cel())
 
 
 @pytest.mark.parametrize(
     ("manifest", "expression", "state", "message"),
     [
-        pytest.param(db(n=3), "status.n >= 3", Ready.READY, "", id="holds"),
+        pytest.param(db(n=3), UP, Ready.READY, "", id="holds"),
         pytest.param(
-            db(n=2), "status.n >= 3", Ready.NOT_READY, "not yet: status.n >= 3", id="does not"
+            db(n=2), UP, Ready.NOT_READY, f"it is not ready: {UP} is false", id="does not"
         ),
-        pytest.param(None, "true", Ready.NOT_READY, "does not exist", id="absent"),
         pytest.param(
             db(generation=2, observedGeneration=1, n=3),
-            "status.n >= 3",
+            UP,
             Ready.NOT_READY,
-            "generation 2, controller saw 1",
+            "Db llm/db: generation 2, controller saw 1",
             id="a status of the generation before",
         ),
         pytest.param(
-            {**db(n=3), "metadata": {"deletionTimestamp": "2026-11-29T03:05:02Z"}},
-            "status.n >= 3",
+            {**db(n=3), "metadata": {**db()["metadata"], "deletionTimestamp": "2026-11-29"}},
+            UP,
             Ready.NOT_READY,
-            "waits for its finalizers",
+            "Db llm/db: waits for its finalizers",
             id="on its way out",
         ),
-        pytest.param(db(), "status.n >= 3", Ready.NOT_READY, "no status yet", id="no status"),
         pytest.param(
             db(other=1),
-            "status.n >= 3",
+            UP,
             Ready.UNKNOWN,
-            'status.n >= 3: Key not found in map : "n"',
+            'whether it is ready is not known: Key not found in map : "n" (asked: objects.all(',
             id="a field that is not there",
         ),
-        pytest.param(db(n=1), "status.n", Ready.UNKNOWN, "status.n: comes to", id="no yes or no"),
-        pytest.param(db(up=True), "", Ready.READY, "", id="by its health"),
-        pytest.param(db(up=False), "", Ready.NOT_READY, "Failed", id="not healthy"),
-        pytest.param(db(down=1), "", Ready.UNKNOWN, "ExpressionFailed: ", id="health unknown"),
+        pytest.param(
+            db(n=1),
+            "objects.size()",
+            Ready.UNKNOWN,
+            "whether it is ready is not known: comes to INT; true or false is wanted (asked: ",
+            id="no yes or no",
+        ),
+        pytest.param(
+            db(n=1),
+            "objects[0].metadata.name",
+            Ready.UNKNOWN,
+            "whether it is ready is not known: comes to STRING; true or false is wanted (asked: ",
+            id="a text",
+        ),
     ],
 )
 def test_a_dependency_is_ready_not_ready_or_unknown(manifest, expression, state, message):
-    found = readiness(manifest, expression, RULES)
+    found = asked(expression, manifest)
 
     assert found.state is state
     assert found.message.startswith(message)
     assert bool(found.message) is (state is not Ready.READY)
 
 
+def test_an_object_that_is_absent_is_not_ready_even_where_all_of_none_holds():
+    other = ObjectRef("x.io", "Db", "llm", "other", "v1")
+
+    assert asked("true") == Readiness(Ready.NOT_READY, "Db llm/db does not exist")
+    assert asked(UP, db(n=3), members=(DB, other)) == Readiness(
+        Ready.NOT_READY, "Db llm/other does not exist"
+    )
+
+
+def test_an_object_that_could_not_be_read_is_unknown_and_not_absent():
+    live = FakeLive(unknown={DB: "forbidden"})
+
+    found = readiness((DB,), live, "true", Cel())
+
+    assert found.state is Ready.UNKNOWN
+    assert found.message == "whether Db llm/db is ready is not known: forbidden"
+
+
+def test_an_expression_sees_all_objects_in_the_order_of_the_unit():
+    second = ObjectRef("x.io", "Db", "llm", "second", "v1")
+    expression = "objects.map(o, o.metadata.name).join(' ') == 'second db'"
+
+    found = asked(expression, db(), db(name="second"), members=(second, DB))
+
+    assert found.state is Ready.READY
+
+
 def test_without_the_package_an_expression_is_unknown():
     """A missing package must never let a dependent go first."""
-    found = readiness(db(), "true", HealthRules(Missing()))
+    found = readiness((DB,), FakeLive().put(db()), "true", Missing())
 
-    assert found == Readiness(Ready.UNKNOWN, "true: the package cel-expr-python is not installed")
+    assert found.state is Ready.UNKNOWN
+    assert found.message == (
+        "whether it is ready is not known: the package cel-expr-python is not installed "
+        "(asked: true)"
+    )

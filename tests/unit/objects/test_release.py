@@ -23,9 +23,14 @@ def without_marks(body):
     """Everything but managedFields and the marks."""
     metadata = {k: v for k, v in body["metadata"].items() if k != "managedFields"}
     annotations = metadata.get("annotations") or {}
-    ours = {names.OWNER, names.ADOPTED}
-    metadata["annotations"] = {k: v for k, v in annotations.items() if k not in ours}
+    metadata["annotations"] = {k: v for k, v in annotations.items() if not stamped(k)}
+    labels = metadata.get("labels") or {}
+    metadata["labels"] = {k: v for k, v in labels.items() if not stamped(k)}
     return {**body, "metadata": metadata}
+
+
+def stamped(key: str) -> bool:
+    return key.startswith("stoker.dev/") or key == names.MANAGED_BY
 
 
 def test_a_released_object_says_nothing_of_us_and_keeps_every_value():
@@ -39,6 +44,70 @@ def test_a_released_object_says_nothing_of_us_and_keeps_every_value():
     assert not is_held(after, ref, FLEET_ID)
     assert without_marks(live) == without_marks(after)
     assert ["operator"] == [owner.manager for owner in owners(after)]
+
+
+STAMPS = {
+    "annotations": {
+        names.REV: "1a2b3c4d",
+        names.TEMPLATE: "adopted",
+        names.SOURCE: "models/a.yaml",
+        names.NODE: "gpu-1",
+        names.NODE_UID: "uid-1",
+    },
+    "labels": {
+        names.FLEET_LABEL: "local",
+        names.SERVICE_LABEL: "a",
+        names.PLACEMENT_LABEL: "x",
+        names.MANAGED_BY: "stoker",
+    },
+}
+
+
+def a_placement(**labels: str):
+    body = marked(A, deployment())
+    metadata = body["metadata"]
+    metadata["annotations"] = {**metadata["annotations"], **STAMPS["annotations"], "team": "ml"}
+    metadata["labels"] = {**STAMPS["labels"], "app.kubernetes.io/name": "a", **labels}
+    body["spec"]["template"]["metadata"] = {"labels": dict(metadata["labels"])}
+    return body
+
+
+def test_all_that_we_stamped_goes_and_the_pod_template_stays():
+    """A workload that nobody manages must not say of which service and node it is."""
+    live = applied_by(US, a_placement())
+    after = patched(live, release_patch(live, ref_from_manifest(live), FLEET_ID))
+
+    assert {"team": "ml"} == after["metadata"]["annotations"]
+    assert {"app.kubernetes.io/name": "a"} == after["metadata"]["labels"]
+    assert live["spec"] == after["spec"]
+
+
+def test_a_label_that_another_owns_too_stays():
+    """Somebody else asks for it: it is not ours to take off."""
+    body = a_placement()
+    identity = {key: body["metadata"][key] for key in ("name", "namespace")}
+    labels = {names.SERVICE_LABEL: "a"}
+    theirs = {key: body[key] for key in ("apiVersion", "kind")}
+    theirs["metadata"] = {**identity, "labels": labels}
+    live = updated_by("operator", applied_by(US, body), {"metadata": {"labels": {"more": "x"}}})
+    live = applied_by("monitoring", theirs, live)
+    after = patched(live, release_patch(live, ref_from_manifest(live), FLEET_ID))
+
+    assert {names.SERVICE_LABEL, "more", "app.kubernetes.io/name"} == set(
+        after["metadata"]["labels"]
+    )
+
+
+def test_what_git_wrote_for_people_stays():
+    """Consent and protection stand in the manifest, and stay with the object as its data do."""
+    body = marked(A, config())
+    body["metadata"]["annotations"][names.PRUNE] = "disabled"
+    body["metadata"]["labels"] = {names.MANAGED_BY: "helm"}
+    live = applied_by(US, body)
+    after = patched(live, release_patch(live, ref_from_manifest(live), FLEET_ID))
+
+    assert {names.PRUNE: "disabled"} == after["metadata"]["annotations"]
+    assert {names.MANAGED_BY: "helm"} == after["metadata"]["labels"]
 
 
 def test_another_fleets_mark_stays():

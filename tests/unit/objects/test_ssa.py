@@ -113,7 +113,7 @@ def test_the_entry_is_the_field_set_of_the_manifest(manifest):
 
 @given(MANIFESTS, MANIFESTS)
 def test_a_sole_owner_gets_exactly_what_it_sends(one, two):
-    """Whatever it owned and sends no more is gone, whatever it sends is there."""
+    """a.3 A6: whatever it owned and sends no more is gone, whatever it sends is there."""
     changed = Live().apply(one).apply(two)
     fresh = Live().apply(two)
 
@@ -277,6 +277,7 @@ def test_an_item_that_another_apply_holds_stays_with_its_part():
 
 
 def test_own_values_in_a_map_go_and_foreign_ones_stay():
+    """a.3 A6."""
     live = Live().apply(thing(map={"a": "1"})).apply(thing(map={"b": "1"}), "other")
     live.apply(thing())
 

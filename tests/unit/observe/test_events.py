@@ -1,5 +1,6 @@
 import pytest
 
+from builders import a_ref
 from stoker.cel import Cel
 from stoker.model.health_file import HealthCheck
 from stoker.objects import names
@@ -14,11 +15,11 @@ DEPLOYMENTS = WatchKey("apps", "Deployment", "v1", "llm")
 MAPS = WatchKey("", "ConfigMap", "v1")
 
 
-def told(key, before, after, rules=None):
+def told(key, before, after, rules=None, awaited=()):
     change = Changed(
         *(None if raw is None else entry_from(raw, key, FLEET) for raw in (before, after))
     )
-    return events_from(key, [change], rules)
+    return events_from(key, [change], rules, awaited)
 
 
 def entry(*fields, manager="other", **more):
@@ -50,6 +51,18 @@ def test_a_status_that_changes_no_verdict_wakes_nobody():
     }
 
     assert told(DEPLOYMENTS, raw, measured) == ()
+
+
+def test_every_change_of_a_unit_is_told_while_an_expression_about_it_is_waited_for():
+    """It may ask of any field; of other units the rule above holds."""
+    raw = deployment("d1", managedFields=[entry("f:spec")])
+    measured = with_status(raw, note="12 %")
+    measured["metadata"] = {**raw["metadata"], "resourceVersion": "99"}
+
+    assert told(DEPLOYMENTS, raw, measured, awaited=frozenset({LLAMA})) == (
+        ObjectEvent(DEPLOYMENTS.ref("llm", "d1"), LLAMA),
+    )
+    assert told(DEPLOYMENTS, raw, measured, awaited=frozenset({a_ref("other")})) == ()
 
 
 @pytest.mark.parametrize(

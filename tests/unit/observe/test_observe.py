@@ -80,6 +80,7 @@ def test_forbidden_nodes_are_absent_and_named():
 
 
 def test_without_pods_no_gpu_is_taken_for_free():
+    """a.5 W6."""
     cluster = cluster_of()
     cluster.failing["Pod"] = forbidden()
 

@@ -74,7 +74,7 @@ def test_refresh_lists_everything_again():
 
 
 def test_an_answered_write_is_seen_before_the_next_decision():
-    """W7: no second scale, wake or drain because the watch lags behind our own write."""
+    """a.5 W7: no second scale, wake or drain because the watch lags behind our own write."""
     observer, cluster = watched(deployment("d1"))
 
     observer.fold(cluster.add(deployment("d1", replicas=3)))

@@ -93,7 +93,7 @@ def test_events_are_taken_and_told_one_by_one():
 
 
 def test_bookmarks_move_the_position_without_any_news():
-    """W1: after a close the watch resumes from the bookmark, not from the list."""
+    """a.5 W1: after a close the watch resumes from the bookmark, not from the list."""
     rig = Rig(config("a"))
     rig.step()
     rig.told.clear()
@@ -123,7 +123,7 @@ def test_a_compacted_version_lists_again_at_once_and_only_once():
 
 
 def test_a_hundred_compactions_lose_no_delete_and_never_spin():
-    """W2: compaction forced again and again: one list each, with growing pauses between."""
+    """a.5 W2: compaction forced again and again: one list each, with growing pauses between."""
     rig = Rig()
     rig.step()
     waited = 0.0
@@ -147,6 +147,7 @@ def test_a_hundred_compactions_lose_no_delete_and_never_spin():
     "error", [forbidden(), broken(), broken(503), silence(), gone()], ids=lambda e: e.code
 )
 def test_a_failed_first_list_is_unknown_and_never_empty(error):
+    """a.5 W6."""
     rig = Rig(config("a"))
     rig.cluster.failing["ConfigMap"] = error
 
@@ -192,6 +193,7 @@ def test_a_lost_event_is_healed_by_the_list_that_is_due_within_ten_minutes():
 
 
 def test_relists_are_spread_by_a_tenth_either_way():
+    """a.5 W4."""
     early, late = Rig(jitter=0.0), Rig(jitter=1.0)
     for rig in (early, late):
         rig.step()
@@ -203,6 +205,7 @@ def test_relists_are_spread_by_a_tenth_either_way():
 
 
 def test_a_busy_watch_is_left_for_a_list_that_is_due():
+    """a.5 W4."""
     rig = Rig()
     rig.step()
     rig.script(bookmark(200), lambda: rig.clock.pass_seconds(700), bookmark(201), bookmark(202))
@@ -224,7 +227,7 @@ def test_a_refused_server_is_asked_ever_less_often():
 
 
 def test_many_controllers_do_not_come_back_in_step():
-    """W1: 20 replicas spread over at least 10 s."""
+    """a.5 W1: 20 replicas spread over at least 10 s."""
     soon, late = Rig(jitter=0.0), Rig(jitter=1.0)
     for rig in (soon, late):
         rig.cluster.failing["ConfigMap"] = silence()
@@ -248,6 +251,7 @@ def test_a_watch_closed_every_second_is_slowed_down_and_never_relists():
 
 
 def test_a_watch_that_lived_long_resumes_at_once():
+    """a.5 W1."""
     rig = Rig()
     rig.step()
     waits = []
@@ -330,6 +334,7 @@ def test_a_kind_that_is_not_served_is_hardly_asked_for():
 
 
 def test_a_kind_that_is_not_served_is_unknown_until_somebody_pokes():
+    """reliability-security c.2 row 37."""
     rig = Rig(key=NODE_STATES)
 
     rig.step()

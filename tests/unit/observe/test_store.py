@@ -100,7 +100,10 @@ def test_a_list_shows_missed_deletes_as_changes():
 
 
 def test_a_list_never_replaces_what_was_seen_newer():
-    """Our own answered write may be ahead of a list that was started before it."""
+    """Our own answered write may be ahead of a list that was started before it.
+
+    reliability-security c.2 row 28.
+    """
     cache = store()
     cache.replace("10", [entry("a", 5)])
     cache.put(entry("a", 30))

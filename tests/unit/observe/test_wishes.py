@@ -60,7 +60,7 @@ def test_suspensions_and_overrides_of_this_fleet_are_read():
 
 
 def test_mirrors_of_another_fleet_and_those_made_by_hand_ask_nothing():
-    """Whoever applies a ModelService by hand has no fleet behind it."""
+    """b.A row 27: whoever applies a ModelService by hand has no fleet behind it."""
     other = a_mirror(fleet="other", suspend="{}", override=AN_OVERRIDE)
     by_hand = a_mirror(suspend="{}")
     del by_hand["metadata"]["annotations"][FLEET_ID]
@@ -91,7 +91,7 @@ def test_only_what_people_ask_wakes_the_loop(before, after, events):
 
 
 def test_nothing_else_of_a_mirror_is_kept():
-    """A thousand of them are in memory beside the objects that matter."""
+    """b.A row 34: A thousand of them are in memory beside the objects that matter."""
     entry = entry_from(a_mirror(suspend="{}"), SERVICES, FLEET)
 
     assert not entry.whole

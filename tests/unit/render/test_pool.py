@@ -52,7 +52,10 @@ HOSTILE = {
 
 
 def test_one_hostile_unit_never_stops_another(pool):
-    """b.J rows 79 to 82 and promise R2, all at once among a hundred harmless units."""
+    """b.J rows 79 to 82 and promise R2, all at once among a hundred harmless units.
+
+    reliability-security c.1 row 9.
+    """
     jobs = [job(f"a: {number}\n", name=f"u{number}.yaml.j2") for number in range(100)]
     places = {}
     for number, (name, (text, _)) in enumerate(HOSTILE.items()):

@@ -157,7 +157,7 @@ def test_the_grace_period_holds_the_whole_drain(rendered):
 
 
 def test_nothing_opens_the_development_endpoints(rendered):
-    """semantics.md 1.11: sleep and RPC endpoints must never be exposed."""
+    """b.C row 130: semantics.md 1.11: sleep and RPC endpoints must never be exposed."""
     for item in rendered.values():
         assert "VLLM_SERVER_DEV_MODE" not in json.dumps(bodies(item))
 

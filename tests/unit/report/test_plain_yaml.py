@@ -7,50 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.report.plain_yaml import Dumper, dump
-
-STATUS = {
-    "apiVersion": "stoker.dev/v1alpha1",
-    "metadata": {"name": "prod-eu"},
-    "controller": {"version": "0.1.0", "observedAt": "2026-11-29T03:05:02Z", "heartbeat": "1h"},
-    "lastAppliedRevision": "main@sha1:9be0a17c5d2e8f4016ab73d90c1e5f2b48a6d7e3",
-    "conditions": [{"type": "Ready", "status": "False", "message": "1 of 7: llm/qwen-7b"}],
-    "attention": [
-        {
-            "unit": "ModelService/llm/qwen-7b",
-            "replicas": {"desired": 4, "ready": 3},
-            "source": {"path": "models/qwen-7b.yaml", "line": 21},
-        }
-    ],
-    "errors": [],
-    "nodes": ["l4-od-1", "l4-od-2"],
-    "truncated": False,
-    "nothing": None,
-    "deep": {"a": {"b": {"c": 1}, "list": [[1, 2], [{"x": "z"}]]}},
-}
-
-TEXT = """\
-apiVersion: stoker.dev/v1alpha1
-metadata: {name: prod-eu}
-controller: {version: 0.1.0, observedAt: "2026-11-29T03:05:02Z", heartbeat: 1h}
-lastAppliedRevision: main@sha1:9be0a17c5d2e8f4016ab73d90c1e5f2b48a6d7e3
-conditions:
-- {type: Ready, status: "False", message: "1 of 7: llm/qwen-7b"}
-attention:
-- unit: ModelService/llm/qwen-7b
-  replicas: {desired: 4, ready: 3}
-  source: {path: models/qwen-7b.yaml, line: 21}
-errors: []
-nodes: [l4-od-1, l4-od-2]
-truncated: false
-nothing: null
-deep:
-  a:
-    b: {c: 1}
-    list:
-    - [1, 2]
-    -
-      - {x: z}
-"""
+from unit.report.plain_documents import STATUS, TEXT, data, numberish
 
 
 def test_the_layout_is_the_one_of_the_published_example():
@@ -82,15 +39,6 @@ def test_no_reader_takes_a_string_for_something_else(value):
     assert yaml.safe_load(text) == {"block": value, "flow": [value], value: {"inner": value}}
     plain = text.splitlines()[0].removeprefix("block: ")
     assert plain.startswith('"') or not CORE_1_2.fullmatch(plain)
-
-
-scalars = st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8"))
-numberish = st.text("0123456789eE+-._:xobTZ ", max_size=10)
-data = st.recursive(
-    scalars | numberish,
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=5), inner),
-    max_leaves=12,
-)
 
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")) | numberish, data))

@@ -235,6 +235,15 @@ def test_whoever_owns_a_count_is_named(owner, legend):
     assert legend in render_status(view(result))
 
 
+def test_an_override_that_is_not_obeyed_is_listed_with_the_reason():
+    why = "3 until 2026-11-29T05:00:00Z: refused, HorizontalPodAutoscaler/x owns the count"
+    count = CountReason("HorizontalPodAutoscaler/x", "live value kept", why)
+
+    assert f"OVERRIDE   llm/qwen-7b   {why}" in render_status(
+        view(report(inputs(plan=plan(decision(count=count)))))
+    )
+
+
 def test_unknown_counts_are_question_marks():
     blind = snapshot(unknown=(("nodes", "forbidden"), ("pods", "forbidden")))
 

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import yaml
@@ -191,6 +192,21 @@ def test_only_revisions_conditions_placements_and_counts_are_of_substance(change
     later = report(next_pass(inputs(), first.memory, **changes))
 
     assert new == (later.substance != first.substance)
+
+
+def test_a_warning_that_comes_or_goes_is_of_substance():
+    """Else it would stay in status.yaml, resolved, until something else happens."""
+    warned: Any = {"warnings": (finding("forbidden"),)}
+    first = report(inputs())
+
+    with_it = report(next_pass(inputs(), first.memory, **warned))
+    again = report(next_pass(inputs(), with_it.memory, **warned))
+    without = report(next_pass(inputs(), again.memory))
+
+    assert with_it.substance not in {first.substance, without.substance}
+    assert (again.substance, without.substance) == (with_it.substance, first.substance)
+    files = {d.path: dump(d.data) for d in with_it.documents}
+    assert with_it.substance == previous_from_files(files).substance
 
 
 def test_a_moved_placement_is_of_substance():

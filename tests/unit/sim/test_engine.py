@@ -47,19 +47,20 @@ class Call:
 
     def _ask(self, engine: Engine, body: dict[str, object]) -> None:
         try:
-            answer = httpx.post(url(engine, "/v1/completions"), json=body, timeout=30)
+            answer = httpx.post(url(engine, "/v1/completions"), json=body, timeout=60)
             self.status = answer.status_code
         except httpx.HTTPError:
             self.status = 0
 
     def result(self) -> int:
-        self._thread.join(20)
+        self._thread.join(60)
         return self.status
 
 
 def wait_for(condition) -> None:
+    """Wait for what must come; the limit is for tests that fail, on however busy a machine."""
     pause = threading.Event()
-    for _ in range(400):
+    for _ in range(6000):
         if condition():
             return
         pause.wait(0.01)

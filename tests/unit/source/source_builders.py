@@ -50,6 +50,7 @@ class MemoryRepo:
         self.text = message
         self.reads = 0
         self.ref = "main"
+        self.linked: tuple[str, ...] = ()
 
     @property
     def commit(self) -> str:
@@ -68,6 +69,10 @@ class MemoryRepo:
             Blob(path, hashlib.sha1(content).hexdigest())
             for path, content in sorted(self.files.items())
         )
+
+    def links(self, commit):
+        assert commit == self.commit
+        return tuple(sorted(self.linked))
 
     def read(self, blobs):
         self.reads += len(blobs)

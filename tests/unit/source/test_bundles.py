@@ -102,6 +102,27 @@ def test_templates_are_all_files_of_their_folders():
     assert desired.fleet.template_paths == ("c/own", "shared")
 
 
+def test_a_changed_template_is_a_new_revision_of_what_may_use_it():
+    """What depends on it asks whether a unit has applied this revision; the templates are part of it."""
+
+    def digests(template: str, fleet: str = fleet_with("templates: [own]")) -> dict[str, str]:
+        files = {
+            "fleet.yaml": fleet,
+            "own/x.yaml.j2": template,
+            "models/qwen.yaml": SERVICE,
+            "models/plain.yaml": BUNDLE.replace('"*.yaml"', '"m/*.yaml"').replace("base", "plain"),
+            "models/m/map.yaml": "kind: ConfigMap\n",
+        }
+        return {unit.ref.kind: unit.digest for unit in desired_of(files).units}
+
+    one, two = digests("a"), digests("b")
+    unused = digests("a", FLEET), digests("b", FLEET)
+
+    assert one["ModelService"] != two["ModelService"]
+    assert one["Bundle"] == two["Bundle"] == unused[0]["Bundle"]
+    assert unused[0] == unused[1]
+
+
 def test_a_template_folder_without_files_is_an_error():
     desired = desired_of({"fleet.yaml": fleet_with("templates: [own]"), "models/q.yaml": SERVICE})
 

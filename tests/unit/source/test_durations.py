@@ -22,6 +22,7 @@ def test_durations_of_gep_2257(text, milliseconds):
      " 1s", "1s ", "1s\n", "٣s"],
 )  # fmt: skip
 def test_other_spellings_are_refused(text):
+    """b.F row 44."""
     with pytest.raises(ValueError, match="not a duration"):
         duration_ms(text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 
 from stoker.model.flow import Flow
@@ -103,13 +104,93 @@ def test_with_an_unreadable_file_a_name_may_stand_there():
     assert ["web"] == [unit.ref.name for unit in desired.units]
 
 
-def test_a_readiness_expression_is_refused_until_it_is_obeyed():
-    text = service("web").rstrip() + (
-        '\n  dependsOn: [{kind: ModelService, name: base, ready: "true"}]\n'
-    )
+def after_base(ready: str) -> str:
+    """A service that waits for base by an expression, which is written as given."""
+    lines = [
+        "  dependsOn:",
+        "    - kind: ModelService",
+        "      name: base",
+        f"      ready: {ready}",
+    ]
+    return "\n".join([service("web").rstrip(), *lines]) + "\n"
+
+
+def line_of(text: str, part: str) -> int:
+    return next(n for n, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+def test_an_expression_reaches_the_unit_in_place_of_healthy():
+    text = after_base("objects.size() > 0")
 
     desired = desired_of({"models/web.yaml": text, "models/base.yaml": service("base")})
 
-    assert [("not-implemented-yet", "spec.dependsOn[0].ready")] == [
-        (finding.code, finding.field) for finding in desired.findings
-    ]
+    assert () == desired.findings
+    flow = desired.units[1].flow
+    assert Flow(depends_on=(BASE,), ready=((BASE, "objects.size() > 0"),)) == flow
+    assert ("objects.size() > 0",) == flow.asks_of(BASE)
+    assert {BASE} == flow.asked_by_expression
+    assert Flow() == desired.units[0].flow
+
+
+def test_two_entries_for_one_unit_both_count():
+    """One without an expression asks for Healthy beside the other's expression."""
+    text = after_base("objects.size() > 0") + "    - {kind: ModelService, name: base}\n"
+
+    flow = desired_of({"models/web.yaml": text, "models/base.yaml": service("base")}).units[1].flow
+
+    assert (BASE,) == flow.depends_on
+    assert ("", "objects.size() > 0") == flow.asks_of(BASE)
+    assert ("",) == flow.asks_of(UnitRef("Bundle", "llm", "other"))
+
+
+@pytest.mark.parametrize(
+    ("ready", "part", "column"),
+    [
+        pytest.param("objects.size() >", "ready:", 30, id="plain"),
+        pytest.param("'objects.all(o, n)'", "ready:", 30, id="quoted"),
+        pytest.param("|-\n        true &&\n          nothing", "nothing", 11, id="many lines"),
+        pytest.param("objects.size()", "ready:", 14, id="neither true nor false"),
+        pytest.param("status.ready", "ready:", 20, id="the names of health files"),
+        pytest.param("quantities('1')", "ready:", 24, id="an unknown function"),
+    ],
+)
+def test_a_wrong_expression_breaks_its_unit_with_file_line_and_column(ready, part, column):
+    text = after_base(ready)
+
+    desired = desired_of({"models/web.yaml": text, "models/base.yaml": service("base")})
+
+    assert [("invalid-expression", "models/web.yaml", "web")] == wrong(desired)
+    (finding,) = desired.findings
+    assert "spec.dependsOn[0].ready" == finding.field
+    assert (line_of(text, part), column) == (finding.location.line, finding.location.column)
+    assert ["web"] == [ref.name for ref in desired.broken]
+
+
+def test_a_wrong_expression_of_a_patch_is_told_where_the_patch_stands():
+    entry = "{kind: ModelService, name: base, ready: nothing}"
+    fleet = (
+        FLEET.rstrip()
+        + f"""
+  unitPatches:
+    - target: {{kind: ModelService, name: web}}
+      patch:
+        spec: {{dependsOn: [{entry}]}}
+"""
+    )
+
+    desired = desired_of(
+        {
+            "fleet.yaml": fleet,
+            "models/web.yaml": after_base("true"),
+            "models/base.yaml": service("base"),
+        }
+    )
+
+    assert [("invalid-expression", "fleet.yaml", "web")] == wrong(desired)
+    assert line_of(fleet, entry) == desired.findings[0].location.line
+
+
+def test_an_expression_without_text_is_no_expression():
+    desired = desired_of({"models/web.yaml": after_base("''"), "models/base.yaml": service("base")})
+
+    assert ["spec.dependsOn[0].ready"] == [finding.field for finding in desired.findings]

@@ -177,7 +177,7 @@ def test_a_file_that_left_takes_its_check_along():
 
 @pytest.mark.parametrize("files", [FILES, {**FILES, PATH: CHECK}], ids=["no file", "a file"])
 def test_without_the_package_one_warning_says_what_is_missing(monkeypatch, files):
-    monkeypatch.setattr(cel_module, "_runtime", lambda: None)
+    monkeypatch.setattr(cel_module, "_runtime", lambda names: None)
     monkeypatch.setattr(cel_module, "_is_installed", lambda: False)
 
     (finding,) = desired_of(files).findings

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from stoker.errors import BadInput
 from stoker.source.check_file import check_file
 from stoker.source.fleet_file import read_fleet
 from stoker.source.refused import REFUSED_FIELDS, REFUSED_VALUES
@@ -18,7 +17,7 @@ EXAMPLE = Path(__file__).with_name("design_example.yaml").read_text("utf-8")
 
 FLOW = {
     "spec.dependsOn", "spec.dependsOn[].kind", "spec.dependsOn[].namespace",
-    "spec.dependsOn[].name", "spec.suspend", "spec.timeout", "spec.retryInterval",
+    "spec.dependsOn[].name", "spec.dependsOn[].ready", "spec.suspend", "spec.timeout", "spec.retryInterval",
 }  # fmt: skip
 """What every unit may say; obeyed by test_flow.py and the stories of order."""
 
@@ -74,9 +73,7 @@ def test_each_field_of_the_design_is_obeyed_or_refused(kind):
         leaf for leaf in fields if below(leaf, OBEYED[kind]) and not below(leaf, refused)
     }
     overlap = {field for field in refused if below(field, OBEYED[kind])}
-    assert overlap <= {"spec.placement.pools[].base", "spec.dependsOn[].ready"}, (
-        "obeyed fields are not refused"
-    )
+    assert overlap <= {"spec.placement.pools[].base"}, "obeyed fields are not refused"
     named = set(REFUSED_FIELDS[kind]) - {"metadata.labels", "metadata.annotations"}
     assert refused == named, "every line of the table stands in the example"
 
@@ -296,6 +293,7 @@ FLEET_CHANGES = {
     "status.flushInterval": "status: {flushInterval: 2m}",
     "status.heartbeat": "status: {heartbeat: 2h}",
     "status.snapshot": "status: {snapshot: None}",
+    "deletionPolicy": "deletionPolicy: Delete",
 }  # fmt: skip
 
 FLEET_ELSEWHERE = {
@@ -311,23 +309,11 @@ FLEET_ELSEWHERE = {
 }
 """Obeyed by source itself: test_source.py, test_defaults_and_patches.py and test_flow.py."""
 
-FLEET_SINGLE = {"deletionPolicy"}
-"""Orphan is all there is until an uninstall command can delete; Delete is refused."""
-
 
 def test_the_table_names_every_field_of_a_fleet():
     from stoker.source.schema_fleet import FleetSpec  # noqa: PLC0415
 
-    assert schema_leaves(FleetSpec) == set(FLEET_CHANGES) | FLEET_ELSEWHERE | FLEET_SINGLE
-
-
-def test_a_fleet_that_would_delete_when_it_leaves_is_refused():
-    """A person who reads Delete there believes it; nothing deletes a fleet yet."""
-    text = FLEET.rstrip() + "\n  deletionPolicy: Delete\n"
-    with pytest.raises(BadInput) as refused:
-        read_fleet("fleet.yaml", text.encode())
-
-    assert ["not-implemented-yet"] == [finding.code for finding in refused.value.findings]
+    assert schema_leaves(FleetSpec) == set(FLEET_CHANGES) | FLEET_ELSEWHERE
 
 
 @pytest.mark.parametrize("field", FLEET_CHANGES)

@@ -253,3 +253,23 @@ def test_fields_know_their_lines():
     assert unit.line_of("spec.placement.pools[0].name").line == 11
     assert unit.line_of("spec.placement.whenFull").line == 9
     assert unit.location.line == 1
+
+
+def test_an_adopted_workload_keeps_its_own_service():
+    """Decision note 19: what is not rendered is refused, never ignored."""
+    adopting = "placement: {mode: Scheduler}\nadopt: {name: vllm}\n"
+    text = with_spec(f"{adopting}expose: {{service: {{port: 80}}}}\n")
+    desired = desired_of({"models/qwen.yaml": text})
+
+    (finding,) = desired.findings
+    assert "adopt-keeps-service" == finding.code
+    assert "expose" in finding.field
+    assert "expose: null" in finding.hint
+    assert 0 < finding.location.line
+
+
+def test_defaults_that_expose_are_taken_away_for_an_adopted_service():
+    adopting = "placement: {mode: Scheduler}\nadopt: {name: vllm}\nexpose: null\n"
+    exposed = "{namespace: llm, modelService: {expose: {service: {port: 80}}}}"
+
+    assert "qwen" == service_of(adopting, FLEET.replace("{namespace: llm}", exposed)).ref.name

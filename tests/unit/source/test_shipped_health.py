@@ -116,4 +116,4 @@ def test_the_page_names_every_function_of_ours():
     module = SimpleNamespace(Type=MagicMock(), FunctionDecl=kept, Overload=lambda *_arguments: None)
 
     for name in declarations(module):
-        assert f"`{name}`" in PAGE, name
+        assert f"`{name}`" in PAGE or f"`{name}(" in PAGE, name

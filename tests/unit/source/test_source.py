@@ -242,6 +242,7 @@ def test_consent_to_delete_comes_from_the_commit():
 
 
 def test_crlf_and_a_byte_order_mark_change_nothing():
+    """reliability-security c.3 row 65."""
     plain = desired_of({"models/q.yaml": SERVICE})
     odd = desired_of({"models/q.yaml": b"\xef\xbb\xbf" + SERVICE.replace("\n", "\r\n").encode()})
 
