@@ -7,14 +7,15 @@ the class outranks everything, an absent signal ranks below any present one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from stoker.decide.ready_in import Facts
 from stoker.model.fleet import PlacementOrder
-from stoker.model.snapshot import NodeWarmth, Signals
+from stoker.model.snapshot import Node, NodeWarmth, ServiceState, Signals
 
-__all__ = ["Key", "Stand", "fresh", "near", "place_in_class", "warmth_rank"]
+__all__ = ["Key", "Stand", "active_services", "fresh", "near", "place_in_class", "warmth_rank"]
 
 Key: TypeAlias = tuple[Any, ...]
 """Comparable with keys of the same order only."""
@@ -112,6 +113,23 @@ def fresh(signals: Signals, now_ms: int, max_age_ms: int | None) -> Signals:
         kv_hit_rate=hit_rate,
         tokens_per_joule=joules,
     )
+
+
+def active_services(
+    nodes: Iterable[Node], services: Iterable[ServiceState]
+) -> dict[str, int | None]:
+    """Services by node: what the node reports or what we know to stand there, if that is more.
+
+    None where neither says anything.
+    """
+    active: dict[str, int | None] = {node.name: node.signals.active_services for node in nodes}
+    standing: dict[str, int] = {}
+    for state in services:
+        for name in {each.node for each in state.placements if each.node and not each.terminating}:
+            standing[name] = standing.get(name, 0) + 1
+    for name, count in standing.items():
+        active[name] = max(active.get(name) or 0, count)
+    return active
 
 
 def _least(value: float | None) -> tuple[bool, float]:

@@ -25,6 +25,7 @@ from stoker.decide.eligible import (
 from stoker.decide.order import (
     Key,
     Stand,
+    active_services,
     fresh,
     near,
     place_in_class,
@@ -110,7 +111,7 @@ class Index:
         self._classes: list[NodeClass] = []
         self._class_of: dict[str, int] = {}
         self._answers: dict[Ask, _Answer] = {}
-        self._active = _active(self._nodes.values(), services)
+        self._active = active_services(self._nodes.values(), services)
         self._by_signals = any(case.spec.placement_order.reads_signals for case in cases)
         self._group(sorted(set().union(*(ask_labels(case.ask) for case in cases))))
 
@@ -337,18 +338,3 @@ class Index:
 
 def _bucket(case: Case, facts: Facts) -> int:
     return ready_in_bucket(estimate(case.spec, facts).p50_ms)
-
-
-def _active(nodes: Iterable[Node], services: Iterable[ServiceState]) -> dict[str, int | None]:
-    """Services by node: what the node reports or what we know to stand there, if that is more.
-
-    None where neither says anything.
-    """
-    active: dict[str, int | None] = {node.name: node.signals.active_services for node in nodes}
-    standing: dict[str, int] = {}
-    for state in services:
-        for name in {each.node for each in state.placements if each.node and not each.terminating}:
-            standing[name] = standing.get(name, 0) + 1
-    for name, count in standing.items():
-        active[name] = max(active.get(name) or 0, count)
-    return active
