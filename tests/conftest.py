@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -95,6 +96,18 @@ def _guarded_getaddrinfo(host: Any, *arguments: Any, **options: Any) -> Any:
 
 
 # --------------------------------------------------------------------- fixtures
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """Commands configure the log of the process; the next test finds it as it was."""
+    log = logging.getLogger("stoker")
+    level, propagate, handlers = log.level, log.propagate, list(log.handlers)
+    yield
+    log.setLevel(level)
+    log.propagate = propagate
+    log.handlers[:] = handlers
+
 
 _FOUND = pytest.StashKey[Programs | str]()
 
