@@ -31,6 +31,7 @@ OBEYED = {
     "ModelService": {
         "spec.model", "spec.engine", "spec.gpu", "spec.resources", "spec.parallelism",
         "spec.replicas", "spec.scaling.mode", "spec.placement.mode", "spec.placement.pools",
+        "spec.placement.order", "spec.placement.signalMaxAge",
         "spec.placement.whenFull", "spec.cache.type", "spec.cache.path", "spec.cache.claim",
         "spec.coldStart", "spec.drain", "spec.disruption.minReady",
         "spec.disruption.maxConcurrentMoves", "spec.expose.service", "spec.render.template",
@@ -160,6 +161,8 @@ SERVICE_CHANGES = {
     "replicas": "7",
     "scaling.mode": "External",
     "placement.mode": "Scheduler",
+    "placement.order": "BinPack",
+    "placement.signalMaxAge": "1m",
     "placement.pools[].name": "h100",
     "placement.whenFull": None,
     "cache.type": "HostPath",
