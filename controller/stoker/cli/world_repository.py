@@ -22,6 +22,16 @@ _AUTHOR = {
 }
 
 
+_PLAIN = {
+    "GIT_CONFIG_COUNT": "2",
+    "GIT_CONFIG_KEY_0": "gc.auto",
+    "GIT_CONFIG_VALUE_0": "0",
+    "GIT_CONFIG_KEY_1": "maintenance.auto",
+    "GIT_CONFIG_VALUE_1": "false",
+}
+"""It lives for a demo or a test: nothing is worth packing."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorldRepository:
     """Both below `folder`; made by `made`, or by `copied` from another."""
@@ -33,6 +43,7 @@ class WorldRepository:
         """An empty one, on branch main."""
         found = cls(folder)
         found._git("init", "-q", "--bare", "-b", "main", str(found.bare), at=folder)
+        found._git("config", "receive.autogc", "false", at=found.bare)
         found._git("clone", "-q", str(found.bare), str(found.work_tree), at=folder)
         found._git("checkout", "-q", "-B", "main")
         return found
@@ -67,7 +78,7 @@ class WorldRepository:
         self._git("add", "-A")
         self._git("commit", "-q", "--allow-empty", "-m", message)
         self._git("push", "-q", "origin", "HEAD:refs/heads/main")
-        return self._git("rev-parse", "HEAD")
+        return (self.bare / "refs" / "heads" / "main").read_text(encoding="ascii").strip()
 
     def show(self, what: str) -> str:
         """A file of the bare repository as `REF:PATH`; empty when there is none."""
@@ -89,6 +100,7 @@ class WorldRepository:
             "HOME": str(self.folder),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
+            **_PLAIN,
             **_AUTHOR,
         }
         done = subprocess.run(

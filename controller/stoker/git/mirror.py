@@ -157,7 +157,9 @@ class Mirror:
         return counts.get("count", 0) > LOOSE_OBJECTS_KEPT or counts.get("packs", 0) > PACKS_KEPT
 
     def _usable(self) -> bool:
-        return self._git.run("rev-parse", "--is-bare-repository", git_dir=self.path).ok
+        """Whether git would take the folder for a repository; what else is wrong, it says."""
+        folders = all((self.path / name).is_dir() for name in ("objects", "refs"))
+        return folders and (self.path / "HEAD").is_file()
 
     def _create(self, path: Path) -> None:
         answer = self._git.run("init", "--quiet", "--bare", "--template=", "--", str(path))

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 from stoker.errors import Retryable, Stalled
-from stoker.git.batch import BatchReader
+from stoker.git.batch import BatchNames, BatchReader
 from stoker.git.command import Git
 from stoker.git.refs import is_commit
 from stoker.git.trouble import error_of
@@ -29,38 +29,27 @@ NOT_FOLLOWED = (b"120000", b"160000")
 
 
 class ObjectStore:
-    """The objects of one git folder, read through one long-lived child."""
+    """The objects of one git folder, read through two long-lived children."""
 
     def __init__(self, git: Git, git_dir: Path) -> None:
         self._git = git
         self.git_dir = git_dir
         self._reader = BatchReader(git, git_dir)
+        self._names = BatchNames(git, git_dir)
         self._trees: OrderedDict[str, tuple[tuple[Blob, ...], tuple[str, ...]]] = OrderedDict()
 
     def close(self) -> None:
-        """End the child process."""
+        """End the child processes."""
         self._reader.close()
+        self._names.close()
 
     def commit_of(self, revision: str) -> str:
         """The commit that a revision of this folder leads to, empty when there is none."""
-        answer = self._git.run(
-            "rev-parse",
-            "--verify",
-            "--quiet",
-            "--end-of-options",
-            f"{revision}^{{commit}}",
-            git_dir=self.git_dir,
-        )
-        found = answer.out.decode("ascii", "replace").strip()
-        return found if answer.ok and is_commit(found) else ""
+        return self._names.oid(f"{revision}^{{commit}}")
 
     def oid_of(self, ref: str) -> str:
         """What a full ref holds (a tag object as it is), empty when there is no such ref."""
-        answer = self._git.run(
-            "rev-parse", "--verify", "--quiet", "--end-of-options", ref, git_dir=self.git_dir
-        )
-        found = answer.out.decode("ascii", "replace").strip()
-        return found if answer.ok and is_commit(found) else ""
+        return self._names.oid(ref)
 
     def tree(self, commit: str) -> tuple[Blob, ...]:
         """Every regular file of a commit, sorted by path; links and submodules are left out.
@@ -115,8 +104,8 @@ class ObjectStore:
         return content.partition(b"\n\n")[2].decode("utf-8", "replace")
 
     def forget(self) -> None:
-        """Drop the child and every kept tree: the folder was replaced."""
-        self._reader.close()
+        """Drop the children and every kept tree: the folder was replaced."""
+        self.close()
         self._trees.clear()
 
 

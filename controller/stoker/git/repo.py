@@ -291,7 +291,7 @@ class GitRepo:
         changed = differing(files, tree, parent)
         if not changed:
             return parent
-        with self._mirror.writing() as lock:
+        with self._noticing_corruption(), self._mirror.writing() as lock:
             self._mirror.ensure()
             return import_commit(
                 self._git,
