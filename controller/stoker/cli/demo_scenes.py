@@ -137,11 +137,16 @@ class Stage:
     # ------------------------------------------------------------------- looking
     def nodes_of_ready(self) -> set[str]:
         """Nodes with a Ready replica of the model that takes traffic."""
-        found = set()
+        return self.serving().get(_MODEL, set())
+
+    def serving(self) -> dict[str, set[str]]:
+        """By service the nodes with a Ready replica that takes traffic."""
+        found: dict[str, set[str]] = {}
         for pod in self.world.ready_pods():
             labels = pod["metadata"].get("labels") or {}
-            if labels.get(names.SERVICE_LABEL) == _MODEL and names.TRAFFIC_LABEL in labels:
-                found.add(str(pod["spec"].get("nodeName")))
+            service = labels.get(names.SERVICE_LABEL)
+            if service and names.TRAFFIC_LABEL in labels:
+                found.setdefault(str(service), set()).add(str(pod["spec"].get("nodeName")))
         return found
 
     def deployments(self) -> list[dict[str, Any]]:
@@ -323,7 +328,8 @@ def keep_running(stage: Stage) -> None:
             clock.wait(1.0)
         done = world.work.last if world.work is not None else None
         if done is not None and done.attempted is not None:
-            line = f"{done.attempted.short} ready on {', '.join(sorted(stage.nodes_of_ready()))}"
+            ready = [f"{s} on {', '.join(sorted(n))}" for s, n in sorted(stage.serving().items())]
+            line = f"{done.attempted.short} ready: {'; '.join(ready) or 'nothing'}"
             if line != last:
                 stage.tell("now", line)
                 last = line
