@@ -179,9 +179,8 @@ def _maps(count: int) -> dict[str, str]:
     for number in range(count):
         path = f"apps/maps-{number // A_FILE:04d}.yaml"
         files.setdefault(path, []).append(_MAP.format(name=f"m{number:06d}", namespace=NAMESPACE))
-    paths = "".join(f"    - /{path}\n" for path in files)
     texts = {path: "---\n".join(found) for path, found in files.items()}
-    return {"bundles/maps.yaml": _BUNDLE.format(name="maps", paths=paths), **texts}
+    return {"bundles/maps.yaml": w1.bundle("maps", files), **texts}
 
 
 def _deployments(count: int) -> dict[str, str]:
@@ -193,9 +192,9 @@ def _deployments(count: int) -> dict[str, str]:
             found = w1.unit_files(number, namespace=NAMESPACE)
             path = f"apps/u{number:05d}/deployment.yaml"
             files[path] = found[path]
-            paths.append(f"    - /{path}\n")
+            paths.append(path)
         name = f"g{first:05d}"
-        files[f"bundles/{name}.yaml"] = _BUNDLE.format(name=name, paths="".join(paths))
+        files[f"bundles/{name}.yaml"] = w1.bundle(name, paths)
     return files
 
 
@@ -214,14 +213,6 @@ data:
     level=info
     upstream=http://{name}.{namespace}.svc:8000/v1
 """
-_BUNDLE = """\
-apiVersion: stoker.dev/v1alpha1
-kind: Bundle
-metadata: {{name: {name}}}
-spec:
-  render:
-    manifests:
-{paths}"""
 
 
 def _row(measure: str, value: float, unit: str, bar: float | None) -> dict[str, Any]:

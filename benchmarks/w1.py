@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 __all__ = ["FILES", "SUBTREE_OF_3_UNITS", "commit", "fleet_file", "unit_files", "write"]
@@ -177,12 +177,16 @@ def fleet_file(uid: str, namespace: str) -> str:
     return _FLEET.format(uid=uid, namespace=namespace)
 
 
+def bundle(name: str, paths: Iterable[str]) -> str:
+    """A Bundle of the manifests at these paths from the repository root."""
+    return _BUNDLE.format(name=name, paths="".join(f"    - /{path}\n" for path in paths))
+
+
 def _all_files(units: int, uid: str, namespace: str) -> Iterator[tuple[str, str]]:
     yield "fleet.yaml", fleet_file(uid, namespace)
     for number in range(1, units + 1):
         name = _name(number)
-        paths = "".join(f"    - /apps/{name}/{file}\n" for file in FILES)
-        yield f"bundles/{name}.yaml", _BUNDLE.format(name=name, paths=paths)
+        yield f"bundles/{name}.yaml", bundle(name, (f"apps/{name}/{file}" for file in FILES))
         yield from unit_files(number, namespace=namespace).items()
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 import yaml
 
+from definitions import a_definition
 from live.running import until
 from stoker.cli.app import run
 from stoker.cli.world import World, WorldNode
@@ -334,22 +335,6 @@ def test_from_keda(town, capsys):
     check_adopted(town, space, before, f"{town.folder(space)}/deployment-embed-e5.yaml")
     assert town.deployment(space)["spec"]["replicas"] == 3
     assert town.cluster.get(ref)["metadata"]["annotations"]["stoker.dev/owner"]
-
-
-def a_definition(group: str, version: str, kind: str, plural: str) -> dict[str, Any]:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    served = {"name": version, "served": True, "storage": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "versions": [{**served, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
 
 
 def define(town: Town, group: str, version: str, kind: str, plural: str) -> None:

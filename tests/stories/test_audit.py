@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from definitions import a_definition
 from stoker.cli.world import World
 from stoker.diff import Audit
 from stoker.diff.webhooks import LOOK_MS
@@ -14,6 +15,9 @@ from stoker.model.refs import ref_from_manifest
 from stoker.reconcile import Reach, reconcile
 from stories.faults import Faults
 
+GROUP = "admissionregistration.k8s.io"
+KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+"""Served as custom kinds here: the in-memory API server has no webhooks of its own."""
 HOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 MINUTE = 60
 
@@ -41,29 +45,12 @@ def a_hook(resources: list[str], groups: list[str], url: str = "https://hook.exa
     }
 
 
-def served(kind: str, plural: str) -> dict[str, object]:
-    """The kind as a custom one: the in-memory API server has no webhooks of its own."""
-    group = "admissionregistration.k8s.io"
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Cluster",
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
-
-
 @pytest.fixture
 def audited(world) -> World:
     """The village, watched by the audit as the long-running controller has it."""
-    world.cluster.apply(served("MutatingWebhookConfiguration", HOOKS[0]), manager="server")
-    world.cluster.apply(served("ValidatingWebhookConfiguration", HOOKS[1]), manager="server")
+    for kind, plural in zip(KINDS, HOOKS, strict=True):
+        definition = a_definition(GROUP, "v1", kind, plural, scope="Cluster")
+        world.cluster.apply(definition, manager="server")
     world.work.parts.audit = Audit()
     world.advance(1)
     return world

@@ -18,7 +18,7 @@ from ipaddress import (
 )
 from typing import Any, TypeAlias
 
-from stoker.cel.declare import Overloads, Typed, declared, global_, member, text_of, typed
+from stoker.cel.declare import Overloads, Typed, declared, global_, member, reads, text_of, typed
 
 __all__ = ["address_functions"]
 
@@ -56,11 +56,11 @@ def address_functions(cel: Any) -> list[Any]:
                 global_(address, [text], lambda value: typed(IP, str(_ip(value)))),
                 member(address, [span], lambda value: typed(IP, str(_range_of(value).ip))),
             ],
-            "isIP": [global_(truth, [text], _reads(_ip))],
+            "isIP": [global_(truth, [text], reads(_ip))],
             "ip.isCanonical": [global_(truth, [text], lambda value: str(_ip(value)) == value)],
             "family": [member(whole, [address], lambda value: _ip_of(value).version)],
             "cidr": [global_(span, [text], lambda value: typed(CIDR, str(_range(value))))],
-            "isCIDR": [global_(truth, [text], _reads(_range))],
+            "isCIDR": [global_(truth, [text], reads(_range))],
             "containsIP": [
                 member(truth, [span, text], lambda one, ip: _ip(ip) in _range_of(one).network),
                 member(
@@ -111,17 +111,6 @@ def _ip_of(value: _Value) -> _Address:
 
 def _range_of(value: _Value) -> _Range:
     return _range(text_of(CIDR, value))
-
-
-def _reads(read: Callable[[str], object]) -> Callable[[str], bool]:
-    def call(text: str) -> bool:
-        try:
-            read(text)
-        except ValueError:
-            return False
-        return True
-
-    return call
 
 
 def _is_local_multicast(ip: _Address) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-__all__ = ["Overloads", "Typed", "declared", "global_", "member", "text_of", "typed"]
+__all__ = ["Overloads", "Typed", "declared", "global_", "member", "reads", "text_of", "typed"]
 
 Overloads: TypeAlias = Sequence[tuple[bool, Any, Sequence[Any], Callable[..., Any]]]
 """Whether it is a member, what it gives, its parameters (the receiver first), what it does."""
@@ -56,3 +56,16 @@ def text_of(kind: str, value: Mapping[str, Any]) -> str:
     if len(value) != 1 or not isinstance(text, str):
         raise ValueError(f"no {kind}")
     return text
+
+
+def reads(read: Callable[[str], object]) -> Callable[[str], bool]:
+    """Whether a text can be read, for `isURL` and its like: `read` raises ValueError where not."""
+
+    def call(text: str) -> bool:
+        try:
+            read(text)
+        except ValueError:
+            return False
+        return True
+
+    return call

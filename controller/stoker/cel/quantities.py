@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from decimal import Context, Decimal, Inexact
 from typing import Any
 
-from stoker.cel.declare import Typed, declared, global_, member, text_of, typed
+from stoker.cel.declare import Typed, declared, global_, member, reads, text_of, typed
 from stoker.objects.quantity import parse_quantity
 
 __all__ = ["quantity_functions"]
@@ -32,7 +32,7 @@ def quantity_functions(cel: Any) -> list[Any]:
         cel,
         {
             "quantity": [global_(amount, [text], lambda value: _made(parse_quantity(value)))],
-            "isQuantity": [global_(truth, [text], _is_quantity)],
+            "isQuantity": [global_(truth, [text], reads(parse_quantity))],
             "isInteger": [member(truth, [amount], lambda one: _whole(one) is not None)],
             "asInteger": [member(whole, [amount], _as_integer)],
             "asApproximateFloat": [member(kind.DOUBLE, [amount], lambda one: float(_of(one)))],
@@ -66,14 +66,6 @@ def _made(value: Decimal) -> Typed:
     if "." in plain:
         plain = plain.rstrip("0").rstrip(".")
     return typed(KIND, "0" if plain in {"-0", ""} else plain)
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        parse_quantity(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _whole(value: _Value) -> int | None:

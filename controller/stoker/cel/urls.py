@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
-from stoker.cel.declare import declared, global_, member, text_of, typed
+from stoker.cel.declare import declared, global_, member, reads, text_of, typed
 
 __all__ = ["url_functions"]
 
@@ -46,7 +46,7 @@ def url_functions(cel: Any) -> list[Any]:
         cel,
         {
             "url": [global_(address, [text], _url)],
-            "isURL": [global_(kind.BOOL, [text], _is_url)],
+            "isURL": [global_(kind.BOOL, [text], reads(_parsed))],
             **table,
         },
     )
@@ -55,14 +55,6 @@ def url_functions(cel: Any) -> list[Any]:
 def _url(text: str) -> dict[str, str]:
     _parsed(text)
     return typed(KIND, text)
-
-
-def _is_url(text: str) -> bool:
-    try:
-        _parsed(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _of(value: _Value) -> SplitResult:

@@ -99,7 +99,7 @@ class Index:
         services: Iterable[ServiceState],
         cases: Collection[Case],
         shapes: Mapping[UnitRef, UnitShape],
-        now_ms: int = 0,
+        now_ms: int,
     ) -> None:
         self._now_ms = now_ms
         services = tuple(services)
@@ -111,8 +111,8 @@ class Index:
         self._classes: list[NodeClass] = []
         self._class_of: dict[str, int] = {}
         self._answers: dict[Ask, _Answer] = {}
-        self._active = active_services(self._nodes.values(), services)
         self._by_signals = any(case.spec.placement_order.reads_signals for case in cases)
+        self._active = active_services(self._nodes.values(), services) if self._by_signals else {}
         self._group(sorted(set().union(*(ask_labels(case.ask) for case in cases))))
 
     def node(self, name: str) -> Node | None:
@@ -164,7 +164,8 @@ class Index:
 
     def book(self, name: str, need: Need) -> None:
         """Take the room of one replica on that node."""
-        self._active[name] = (self._active.get(name) or 0) + 1
+        if self._by_signals:
+            self._active[name] = (self._active.get(name) or 0) + 1
         self._classes[self._class_of[name]].book(name, need)
 
     def would_fit(self, case: Case, name: str, freed: Resources) -> bool:
@@ -320,10 +321,11 @@ class Index:
         """The whole key of one node; ends with its name."""
         order = case.spec.placement_order
         free_gpus = self._rooms[name].device(case.spec.gpu_resource)
-        stand = Stand(free_gpus, own_here, name)
         if order.reads_signals:
             signals = fresh(self._nodes[name].signals, self._now_ms, case.spec.signal_max_age_ms)
             stand = Stand(free_gpus, own_here, name, signals, self._active.get(name))
+        else:
+            stand = Stand(free_gpus, own_here, name)
         within = place_in_class(order, stand, bucket=place.bucket, pool=place.pool, urgent=urgent)
         return place.nearness, within
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["rfc3339", "to_milliseconds"]
+__all__ = ["instant_of", "rfc3339", "to_milliseconds"]
 
 
 def rfc3339(milliseconds: int) -> str:
@@ -19,3 +19,11 @@ def to_milliseconds(text: str) -> int:
         message = f"{text!r} has no time zone"
         raise ValueError(message)
     return int(moment.timestamp() * 1000)
+
+
+def instant_of(value: object) -> int | None:
+    """The same of any field of somebody's object; None where it holds no such time."""
+    try:
+        return to_milliseconds(value) if isinstance(value, str) else None
+    except ValueError:
+        return None

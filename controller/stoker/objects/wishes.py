@@ -12,7 +12,7 @@ from typing import Any
 
 from stoker.model.flow import Override, Suspension
 from stoker.model.refs import UnitRef
-from stoker.model.times import rfc3339, to_milliseconds
+from stoker.model.times import instant_of, rfc3339
 
 __all__ = [
     "OVERRIDE",
@@ -44,10 +44,10 @@ def suspension_from(ref: UnitRef, annotations: Mapping[str, Any]) -> Suspension 
     found = _read(text)
     if found is None:
         return Suspension(ref, f"annotation {SUSPEND} cannot be read")
-    until_ms = _instant(found.get("until"))
+    until_ms = instant_of(found.get("until"))
     if until_ms is None and found.get("until"):
         return Suspension(ref, f"the end in annotation {SUSPEND} cannot be read")
-    return Suspension(ref, _reason(found), _instant(found.get("since")), until_ms)
+    return Suspension(ref, _reason(found), instant_of(found.get("since")), until_ms)
 
 
 def override_from(ref: UnitRef, annotations: Mapping[str, Any]) -> Override | None:
@@ -58,10 +58,10 @@ def override_from(ref: UnitRef, annotations: Mapping[str, Any]) -> Override | No
     found = _read(annotations.get(OVERRIDE))
     if found is None:
         return None
-    replicas, until_ms = found.get("replicas"), _instant(found.get("until"))
+    replicas, until_ms = found.get("replicas"), instant_of(found.get("until"))
     if type(replicas) is not int or not 0 <= replicas <= MOST_REPLICAS or until_ms is None:
         return None
-    return Override(ref, replicas, until_ms, _reason(found), _instant(found.get("since")))
+    return Override(ref, replicas, until_ms, _reason(found), instant_of(found.get("since")))
 
 
 def text_of_suspension(reason: str, since_ms: int, until_ms: int | None) -> str:
@@ -91,13 +91,6 @@ def _read(text: object) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def _instant(value: object) -> int | None:
-    try:
-        return to_milliseconds(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
 
 
 def _reason(found: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.model.snapshot import Notice
-from stoker.model.times import to_milliseconds
+from stoker.model.times import instant_of
 from stoker.objects.health_fields import items, mapping, text
 
 __all__ = ["NoticeFacts", "notice_of_state", "notices_of_node", "urgent_notice"]
@@ -51,9 +51,9 @@ def notices_of_node(raw: dict[str, Any]) -> tuple[NoticeFacts, ...]:
         known = _TAINTS.get(text(taint, "key"))
         if known is not None:
             kind, lead = known
-            at = _instant(taint.get("timeAdded")) or _autoscaler_instant(taint)
+            at = instant_of(taint.get("timeAdded")) or _autoscaler_instant(taint)
             found.add(NoticeFacts(kind, at or 0, lead))
-    deleted = _instant(mapping(raw, "metadata").get("deletionTimestamp"))
+    deleted = instant_of(mapping(raw, "metadata").get("deletionTimestamp"))
     if deleted:
         found.add(NoticeFacts("deletion", deleted))
     return tuple(sorted(found, key=_order))
@@ -66,7 +66,7 @@ def notice_of_state(raw: dict[str, Any]) -> NoticeFacts | None:
     if not kind:
         return None
     return NoticeFacts(
-        kind, _instant(notice.get("at")) or 0, deadline_ms=_instant(notice.get("deadline"))
+        kind, instant_of(notice.get("at")) or 0, deadline_ms=instant_of(notice.get("deadline"))
     )
 
 
@@ -95,13 +95,6 @@ def _urgency(notice: Notice) -> tuple[bool, int, int, str]:
 
 def _order(fact: NoticeFacts) -> tuple[str, int]:
     return (fact.kind, fact.at_ms)
-
-
-def _instant(value: Any) -> int | None:
-    try:
-        return to_milliseconds(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
 
 
 def _autoscaler_instant(taint: dict[str, Any]) -> int | None:

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from stoker.model.snapshot import NodeWarmth, Signals
-from stoker.model.times import to_milliseconds
+from stoker.model.times import instant_of
 from stoker.objects.health_fields import mapping
 
 __all__ = ["signals_of"]
@@ -29,9 +29,9 @@ def signals_of(raw: dict[str, Any]) -> Signals:
         active_services=active if counted else None,
         gpu_utilization=_amount(status.get("gpuUtilization")),
         kv_hit_rate=_amount(status.get("kvCacheHitRate"), most=1.0),
-        kv_hit_rate_at_ms=_instant(status.get("kvCacheHitRateObservedAt")),
+        kv_hit_rate_at_ms=instant_of(status.get("kvCacheHitRateObservedAt")),
         tokens_per_joule=_amount(status.get("tokensPerJoule")),
-        tokens_per_joule_at_ms=_instant(status.get("tokensPerJouleObservedAt")),
+        tokens_per_joule_at_ms=instant_of(status.get("tokensPerJouleObservedAt")),
     )
 
 
@@ -44,10 +44,3 @@ def _amount(value: Any, *, most: float = math.inf) -> float | None:
     except OverflowError:
         return None
     return amount if math.isfinite(amount) and 0 <= amount <= most else None
-
-
-def _instant(value: Any) -> int | None:
-    try:
-        return to_milliseconds(value) if isinstance(value, str) else None
-    except ValueError:
-        return None

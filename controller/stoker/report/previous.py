@@ -15,7 +15,7 @@ import yaml
 
 from stoker.model.outcome import Condition, Document
 from stoker.model.refs import UnitRef
-from stoker.model.times import to_milliseconds
+from stoker.model.times import instant_of
 from stoker.objects.health_fields import integer, items, mapping, text
 from stoker.objects.health_memo import HealthMemo
 from stoker.report.history import HistoryEntry, history_from_data
@@ -89,7 +89,7 @@ def previous_from_files(files: Mapping[str, bytes]) -> PreviousStatus:
         documents=documents,
         errors=errors_of(status),
         drift_hours=_drift(status),
-        observed_at_ms=_time(text(mapping(status, "controller"), "observedAt")),
+        observed_at_ms=instant_of(text(mapping(status, "controller"), "observedAt")),
     )
 
 
@@ -115,15 +115,8 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """For files that people edited: the safe loader, in C where PyYAML was built with it."""
 
 
-def _time(value: str) -> int | None:
-    try:
-        return to_milliseconds(value)
-    except ValueError:
-        return None
-
-
 def _drift(status: dict[str, Any]) -> tuple[tuple[int, int], ...]:
     """Repairs before a restart count as of the hour in which the status was made."""
     count = integer(mapping(status, "summary"), "driftRepaired24h", 0)
-    made = _time(text(mapping(status, "controller"), "observedAt"))
+    made = instant_of(text(mapping(status, "controller"), "observedAt"))
     return ((made // 3_600_000, count),) if count and made is not None else ()
