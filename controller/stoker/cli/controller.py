@@ -5,14 +5,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from collections.abc import Callable
 from dataclasses import replace
-from types import FrameType
 
 from stoker._version import __version__
+from stoker.cli.ending import PUBLISH_SECONDS, Ending
 from stoker.cli.readiness import ReadinessOf
 from stoker.cli.session import Session, usage
 from stoker.cli.single import END_SECONDS, single_writer, writing_alone
@@ -45,12 +42,6 @@ _log = get_log("controller")
 
 STUCK_AFTER_SECONDS = 900.0
 """Without a finished pass for that long while one is due, /healthz says so."""
-WRITES_SECONDS = 5.0
-"""How long a stop waits for writes in flight (design section 2)."""
-PUBLISH_SECONDS = 4.0
-"""How long it then waits for the last status commit."""
-CUT_OFF_SECONDS = 9.5
-"""When a stop ends whatever hangs: ten seconds are promised."""
 
 
 def build_work(session: Session, revision: SourceRevision, metrics: Metrics) -> Work:
@@ -143,7 +134,7 @@ class Controller:
         self._settings = settings
         self._session = session
         self._metrics = Metrics()
-        self._loop_ended = threading.Event()
+        self._ending = Ending(session.clock)
         self._lease_timing = _lease_timing(settings)
 
     def once(self) -> Finding | None:
@@ -172,9 +163,18 @@ class Controller:
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT, then end within ten seconds."""
-        settings = self._settings
         revision = self._first_revision()
-        keeper = self._keeper(revision) if settings.loop.lease else None
+        self._ending.listen()
+        keeper = self._keeper(revision) if self._settings.loop.lease else None
+        try:
+            self._work(revision, keeper)
+        finally:
+            if keeper is not None and keeper.stop(END_SECONDS):
+                keeper.lease.release()
+        _log.info("controller.stopped")
+
+    def _work(self, revision: SourceRevision, keeper: LeaseKeeper | None) -> None:
+        settings = self._settings
         term = keeper.lease.term if keeper is not None else 0
         work = build_work(self._session, revision, self._metrics)
         parts = work.parts
@@ -214,7 +214,7 @@ class Controller:
         server = self._serve(
             ReadinessOf(observer, poller, work.publisher, loop, keeper), loop, parts
         )
-        self._on_signals(loop, work.publisher)
+        self._ending.attach(loop, work.publisher)
         _log.info(
             "controller.started",
             version=__version__,
@@ -228,8 +228,8 @@ class Controller:
         try:
             loop.run()
         finally:
-            self._loop_ended.set()
-            self._stop(poller, work, observer, server, keeper)
+            self._ending.loop_ended()
+            self._stop(poller, work, observer, server)
 
     def _first_revision(self) -> SourceRevision:
         """The first answer of the repository; what may pass is waited for, with back-off."""
@@ -281,46 +281,20 @@ class Controller:
             metrics=self._metrics.text,
         )
 
-    def _on_signals(self, loop: Loop, publisher: Publisher) -> None:
-        def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of handlers
-            _log.info("controller.stopping", signal=signal.Signals(number).name)
-            loop.stop()
-            threading.Thread(target=self._cut_off, args=(publisher,), daemon=True).start()
-
-        signal.signal(signal.SIGTERM, stop)
-        signal.signal(signal.SIGINT, stop)
-
-    def _cut_off(self, publisher: Publisher) -> None:
-        """End the process where a clean end takes too long: that equals a crash, which is safe.
-
-        A daemon thread; a clean end comes before it.
-        """
-        clock = self._session.clock
-        ends_at = clock.monotonic() + CUT_OFF_SECONDS
-        if not self._loop_ended.wait(WRITES_SECONDS):
-            publisher.flush(PUBLISH_SECONDS)
-        clock.wait(max(0.0, ends_at - clock.monotonic()))
-        _log.warning("controller.cut_off", why="a server hangs; the lease runs out by itself")
-        os._exit(1)
-
     def _stop(
         self,
         poller: Poller,
         work: Work,
         observer: Observer,
         server: StatusServer | None,
-        keeper: LeaseKeeper | None,
     ) -> None:
-        """Publish what is known, end the threads, hand the lease over last."""
+        """Publish what is known and end the threads."""
         poller.stop()
         work.publisher.flush(PUBLISH_SECONDS)
         work.publisher.stop()
         observer.stop(0.2)
         if server is not None:
             server.close()
-        if keeper is not None and keeper.stop(END_SECONDS):
-            keeper.lease.release()
-        _log.info("controller.stopped")
 
 
 def _lease_timing(settings: Settings) -> LeaseTiming:

@@ -23,7 +23,7 @@ from stoker.observe.keys import CRDS, WatchKey
 from stoker.observe.live import CachedLive, KindView
 from stoker.observe.nodes import Seen
 from stoker.observe.projection import entry_from
-from stoker.observe.reflector import NO_SUCH_KIND, WENT_BACK, Reflector
+from stoker.observe.reflector import NO_SUCH_KIND, Reflector
 from stoker.observe.replicas import LoadProbe
 from stoker.observe.store import Changed, KindStore
 
@@ -232,10 +232,7 @@ class Observer:
         return reflector
 
     def _list(self, reflector: Reflector) -> None:
-        changes = reflector.relist()
-        if changes is None and reflector.store.why_unknown == WENT_BACK:
-            changes = reflector.relist()
-        self._absorb(reflector.key, changes or ())
+        self._absorb(reflector.key, reflector.relist() or ())
 
     def _launch(self, reflector: Reflector) -> None:
         thread = threading.Thread(

@@ -24,8 +24,8 @@ __all__ = ["NO_SUCH_KIND", "WENT_BACK", "Reflector"]
 
 NO_SUCH_KIND = "no such kind"
 """Why a kind is unknown that the API server does not serve; its caches are empty then."""
-WENT_BACK = "the history of the cluster went back"
-"""Why a kind is unknown right after etcd was restored from a backup."""
+WENT_BACK = "the API server answers with an older state than it had shown"
+"""Why a kind is unknown while a server lags, and right after etcd was restored from a backup."""
 
 FIRST_BACKOFF_SECONDS = 0.8
 LONGEST_BACKOFF_SECONDS = 30.0
@@ -41,6 +41,10 @@ STEADY_SECONDS = 5.0
 """A watch that lives this long was no failure, however it ended."""
 MOST_REFUSALS = 3
 """So many refused watches in a row, and lists take over."""
+RESTORED_SECONDS = 30.0
+"""Lists that are older than what was seen for so long are no lag: etcd was restored."""
+IN_DOUBT_SECONDS = 5.0
+"""The longest wait for the next list after an older one."""
 BLIND_SECONDS = 60.0
 """Longer than this without a list or watch, the cache no longer says what is there."""
 
@@ -65,6 +69,7 @@ class Reflector:
         self.store = store
         self.rewinds = 0
         """How often the cluster's history went back (etcd restored from a backup)."""
+        self._older_since: float | None = None
         self._cluster = cluster
         self._clock = clock
         self._fleet_id = fleet_id
@@ -134,26 +139,27 @@ class Reflector:
         """List once and take it as the truth: what changed, or None when it did not succeed.
 
         A list that fails changes only what is known: it is never an empty list. A list
-        older than what was seen empties the cache and does not count; list again then.
+        older than what was seen does not count either (a server may lag), until nothing
+        else was answered for RESTORED_SECONDS: then it is the truth of a restored cluster.
         """
         try:
             version, entries = self._listed()
         except KindNotFound:
             self.store.drop(NO_SUCH_KIND)
             self._must_list = True
-            self._position = ""
             return None
         except StokerError as error:
             self._list_failed(error)
             return None
-        if is_newer(self._position, version):
-            _log.warning("history.rewound", kind=self.key.label, version=version)
-            self.rewinds += 1
+        if is_newer(self._position, version) and not self._is_restored(version):
             self._must_list = True
-            self._position = ""
-            self.store.drop(WENT_BACK)
+            self.store.lose(WENT_BACK)
             return None
         changes = self.store.replace(version, entries)
+        if is_newer(self._position, version) or any(change.goes_back for change in changes):
+            _log.warning("history.rewound", kind=self.key.label, version=version)
+            self.rewinds += 1
+        self._older_since = None
         self._position = version
         self._must_list = False
         self._list_failures = 0
@@ -168,6 +174,17 @@ class Reflector:
             )
             entries = [entry_from(item, self.key, self._fleet_id) for item in page.items]
         return page.resource_version, entries
+
+    def _is_restored(self, version: str) -> bool:
+        """Whether older lists have gone on for so long that this one is to be believed."""
+        now = self._clock.monotonic()
+        if self._older_since is None:
+            self._older_since = now
+            _log.warning("list.older", kind=self.key.label, version=version, seen=self._position)
+        if now - self._older_since < RESTORED_SECONDS:
+            return False
+        self.store.drop(WENT_BACK)
+        return True
 
     def _list_failed(self, error: StokerError) -> None:
         self._must_list = True
@@ -185,12 +202,13 @@ class Reflector:
             self._on_change(self.key, changes)
         elif self.store.why_unknown != before:
             self._on_change(self.key, ())
-        if changes is not None or self.store.why_unknown == WENT_BACK:
+        if changes is not None:
             return 0.0
         self._list_failures += 1
         if self.store.why_unknown == NO_SUCH_KIND and self._list_failures > ABSENT_TRIES:
             return ABSENT_SECONDS * (0.5 + self._jitter() / 2)
-        return self._backoff(self._list_failures)
+        pause = self._backoff(self._list_failures)
+        return min(pause, IN_DOUBT_SECONDS) if self.store.why_unknown == WENT_BACK else pause
 
     def _watch(self) -> float:
         began = self._clock.monotonic()

@@ -28,6 +28,13 @@ class Changed:
     before: Entry | None
     after: Entry | None
 
+    @property
+    def goes_back(self) -> bool:
+        """Whether the object is in an older version than before, which no history has."""
+        if self.before is None or self.after is None:
+            return False
+        return is_newer(self.before.resource_version, self.after.resource_version)
+
 
 class KindStore:
     """Guarded by the lock it is given, which all caches share and nobody holds across I/O.
@@ -56,15 +63,15 @@ class KindStore:
     def replace(self, resource_version: str, entries: Iterable[Entry]) -> tuple[Changed, ...]:
         """Take a whole list as the truth at its version; the store is known from then on.
 
-        What was seen newer stays; what the list lacks is deleted, unless it is newer
-        than the list. Changes are sorted by name.
+        What was seen newer than the list stays; what the list lacks is deleted, unless it
+        is newer than the list. Changes are sorted by name.
         """
         listed = {(entry.namespace, entry.name): entry for entry in entries}
         with self._lock:
             content: dict[Name, Entry] = {}
             for name, entry in listed.items():
                 held = self._entries.get(name)
-                if held is not None and is_newer(held.resource_version, entry.resource_version):
+                if held is not None and _outlasts(held, entry, resource_version):
                     content[name] = held
                 elif not is_newer(self._gone.get(name, ""), resource_version):
                     content[name] = entry
@@ -152,6 +159,16 @@ def is_newer(one: str, other: str) -> bool:
     False where one of them is no number: then nothing is certain.
     """
     return _is_number(one) and _is_number(other) and (len(one), one) > (len(other), other)
+
+
+def _outlasts(held: Entry, entry: Entry, listed_at: str) -> bool:
+    """Whether what is held is newer than a listed entry, and was made after the list.
+
+    Newer than the entry but older than the list, it was undone: etcd was restored.
+    """
+    return is_newer(held.resource_version, entry.resource_version) and not is_newer(
+        listed_at, held.resource_version
+    )
 
 
 def _is_stale(one: str, other: str) -> bool:

@@ -5,6 +5,7 @@ import pytest
 from stoker.model.refs import UnitRef
 from stoker.objects import names
 from stoker.observe import observe
+from stoker.observe.reflector import RESTORED_SECONDS, WENT_BACK
 from unit.observe.observe_builders import (
     LLAMA,
     NOW,
@@ -145,10 +146,13 @@ def test_a_restored_cluster_is_a_gap_for_one_pass():
     observe(observer, desired(), NOW)
     cluster.revision = 3
     observer.refresh()
+    doubt = observe(observer, desired(), NOW).snapshot
+    observer._clock.pass_seconds(RESTORED_SECONDS)
 
     first = observe(observer, desired(), NOW).snapshot
     second = observe(observer, desired(), NOW).snapshot
 
+    assert {why for _, why in doubt.unknown} == {WENT_BACK}
     assert [name for name, _ in first.unknown] == ["history"]
     assert second.unknown == ()
 

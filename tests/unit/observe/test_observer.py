@@ -10,6 +10,7 @@ import pytest
 from stoker.model.refs import ObjectRef
 from stoker.observe import Observer, WatchKey
 from stoker.observe.keys import CRDS, HPAS, NAMESPACES, NODE_STATES, NODES, PODS
+from stoker.observe.reflector import RESTORED_SECONDS
 from unit.observe.observe_builders import (
     FLEET,
     LLAMA,
@@ -229,7 +230,11 @@ def test_a_restored_cluster_is_told_once_even_without_threads():
     cluster.revision = 50
 
     observer.refresh()
+    between = observer.history_went_back()
+    observer._clock.pass_seconds(RESTORED_SECONDS)
+    observer.refresh()
 
+    assert not between
     assert replicas(observer) == 1
     assert [observer.history_went_back(), observer.history_went_back()] == [True, False]
 
