@@ -158,6 +158,23 @@ def test_without_a_base_the_lines_are_those_since_the_applied_revision(world, st
     assert "spec.replicas" in next(row for row in out.splitlines() if "no restart" in row)
 
 
+def test_a_plan_names_what_happens_to_bundles(world, stoker):
+    more = {"bundles/side/side.yaml": a_config_map("side", {"key": "another"})}
+    idle = stoker("plan")[1]
+    edit(world, more)
+
+    out = stoker("plan")[1]
+    document = json.loads(stoker("plan", "-o", "json")[1])
+
+    assert "2 bundles unchanged\n" in idle
+    assert "Bundle llm/side: 1 to change\n" in out
+    assert {"Bundle/llm/side": 1} == {
+        bundle["unit"]: bundle["objects"]["change"]
+        for bundle in document["bundles"]
+        if bundle["objects"]["change"]
+    }
+
+
 # -------------------------------------------------------------------------- markdown
 @pytest.mark.parametrize("command", ["diff", "plan"])
 def test_a_comment_is_marked_fenced_and_bounded(world, stoker, command):

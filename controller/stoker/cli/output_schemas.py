@@ -234,11 +234,22 @@ def _plan() -> Schema:
             "holds": _list("What is held, and why.", hold),
         },
     )
+    bundle = _object(
+        "One Bundle.",
+        {
+            "unit": _text("Kind/namespace/name."),
+            "objects": _object(
+                "How many of its objects meet which fate.",
+                {str(action): _count(f"Objects with action {action}.") for action in Action},
+            ),
+        },
+    )
     return _document(
         "Plan",
         "What `stoker plan -o json` prints for one fleet.",
         {
             "digest": _text("Identifies the decisions: 64 hex digits."),
             "services": _list("Every service, by name.", service),
+            "bundles": _list("Every Bundle, by name.", bundle),
         },
     )

@@ -71,6 +71,7 @@ def plan(
     from stoker.cli.compare import Query, compare
     from stoker.cli.narrow import within
     from stoker.cli.plan_file import plan_file_of, write_plan_file
+    from stoker.cli.print_bundles import bundle_text
     from stoker.cli.print_diff import diff_text
     from stoker.cli.print_markdown import plan_markdown
     from stoker.cli.print_plan import cost_of, moving, only_namespace, plan_json, plan_text
@@ -124,9 +125,10 @@ def plan(
             sys.stdout.write(plan_markdown(*parts))
             continue
         if output == "json":
-            documents.append(plan_json(found.desired, shown, likely, slow, digest))
+            documents.append(plan_json(found.desired, shown, likely, slow, digest, changes))
             continue
         sys.stdout.write(plan_text(found.desired, found.snapshot, shown, likely, slow, style))
+        sys.stdout.write(bundle_text(changes))
         if any(moving(decision, likely) for decision in shown.decisions):
             sys.stdout.write(f"{cost_of(found.snapshot, shown, likely)}\n")
         sys.stdout.write(f"{last}\n")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stoker.cli.print_bundles import bundles_json
 from stoker.cli.style import Style
+from stoker.model.change import ChangeSet
 from stoker.model.fleet import Desired, ModelService
 from stoker.model.plan import Plan, ServiceDecision
 from stoker.model.refs import UnitRef
@@ -277,7 +279,12 @@ def _room(step: Step) -> str:
 
 
 def plan_json(
-    desired: Desired, plan: Plan, likely: Forecast, slow: Forecast, digest: str
+    desired: Desired,
+    plan: Plan,
+    likely: Forecast,
+    slow: Forecast,
+    digest: str,
+    changes: ChangeSet,
 ) -> dict[str, Any]:
     """The versioned JSON form."""
     services = []
@@ -320,4 +327,5 @@ def plan_json(
         "revision": str(desired.revision),
         "digest": digest,
         "services": services,
+        "bundles": bundles_json(changes),
     }

@@ -18,6 +18,7 @@ from builders import (
 from stoker.cli.output_schemas import output_schemas
 from stoker.cli.print_plan import cost_of, duration, only_namespace, plan_json, plan_text
 from stoker.cli.style import Style
+from stoker.model.change import ChangeSet
 from stoker.model.fleet import PlacementMode
 from stoker.model.plan import (
     Attempt,
@@ -166,7 +167,7 @@ def test_json_is_as_published():
     )
     fleet = a_desired(a_unit())
     likely = forecast(*steps, done=None)
-    document = plan_json(fleet, Plan(NOW_MS, (decision,)), likely, likely, "0" * 64)
+    document = plan_json(fleet, Plan(NOW_MS, (decision,)), likely, likely, "0" * 64, ChangeSet())
 
     jsonschema.validate(document, output_schemas()["Plan"])
     assert document["services"][0]["doneP50Ms"] is None
