@@ -32,6 +32,7 @@ def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
+@pytest.mark.full
 @pytest.mark.timeout(180)
 def test_a_kept_demo_acts_on_a_push_and_ends_with_ctrl_c(demo, tmp_path):
     work_tree = tmp_path / "demo" / "world" / "fleet"

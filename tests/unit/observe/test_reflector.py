@@ -59,6 +59,11 @@ class Rig:
     def names(self):
         return sorted(name for _, name in self.store.view())
 
+    def version(self, name):
+        entry = self.store.get(("llm", name))
+        assert entry is not None
+        return entry.resource_version
+
     def calls(self, verb):
         return [call for call in self.cluster.calls if call[0] == verb]
 
@@ -460,7 +465,7 @@ def test_a_restored_history_that_ran_past_the_old_one_is_known_by_its_objects():
     """Nothing is older than the list, but an object is back in a version it had left."""
     rig = Rig(config("a"))
     rig.step()
-    listed = rig.store.get(("llm", "a")).resource_version
+    listed = rig.version("a")
     rig.script(event("MODIFIED", config("a", key="undone"), "400"))
     rig.step()
     rig.cluster.revision = 900
@@ -468,7 +473,7 @@ def test_a_restored_history_that_ran_past_the_old_one_is_known_by_its_objects():
 
     rig.step()
 
-    assert rig.store.get(("llm", "a")).resource_version == listed
+    assert rig.version("a") == listed
     assert rig.reflector.rewinds == 1
 
 
