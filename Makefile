@@ -15,6 +15,7 @@ FIRST ?= 1
 SECONDS ?= 15
 MINUTES ?= $(if $(SEEDS),0,10)
 SECTION ?= core
+ONLY ?=
 export PYTHONDONTWRITEBYTECODE := 1
 
 .PHONY: help setup demo test unit stories contract live live-full faults lint types check schemas bench cluster controlplane tools wheel clean
@@ -77,8 +78,8 @@ schemas: setup ## Write generated files anew (list types from the rig's OpenAPI,
 	@$(PY) tests/tools/generate_list_types.py
 	@$(PY) -m stoker schema --all --to docs/schemas
 
-bench: setup ## Measure (SECTION=core); prints a table, writes benchmarks/results.json
-	@$(PY) benchmarks/run.py --section $(SECTION)
+bench: setup ## Measure (SECTION=core, apply; ONLY=soak for a part); prints a table, writes benchmarks/results.json
+	@$(PY) benchmarks/run.py --section $(SECTION) $(if $(ONLY),--only $(ONLY))
 
 cluster: setup ## Leave a real control plane with simulated GPU nodes up
 	@$(PY) -m stoker dev cluster --background $(ARGS)

@@ -1,4 +1,4 @@
-"""The tables of docs/benchmarks.md, written anew by each whole run of `make bench`.
+"""The tables of docs/benchmarks.md, written anew by each run of `make bench` at full size.
 
 Flux's figures were measured on 2026-11-29 on the same kind of machine with the same units
 (two cores, Kubernetes 1.37.2): kustomize-controller and source-controller together.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MARKS", "PAGE", "page_with", "tables"]
+__all__ = ["MARKS", "PAGE", "kept", "page_with", "tables"]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 MARKS = ("<!-- written by make bench -->", "<!-- end -->")
@@ -30,12 +30,46 @@ _FLUX = (
 """Words of the table, our measure, and what Flux came to."""
 
 
+def kept(
+    results: dict[str, Any],
+    section: str,
+    part: str,
+    rows: list[dict[str, Any]],
+    made: dict[str, Any],
+) -> dict[str, Any]:
+    """The results with these rows of a section, or of one part of it, in place of older ones.
+
+    `made` says by which command and on which machine; a part that was run alone keeps its own.
+    """
+    sections = {**results["sections"]}
+    others = [row for row in results["rows"] if row["section"] != section]
+    mine = [row for row in results["rows"] if row["section"] == section]
+    if part:
+        run = sections.get(section, {**made, "parts": {}})
+        measures = [row["measure"] for row in rows]
+        parts = {**run.get("parts", {}), part: {**made, "measures": measures}}
+        sections[section] = {**run, "parts": parts}
+        newer = {row["measure"]: row for row in rows}
+        rows = [newer.pop(row["measure"], row) for row in mine] + list(newer.values())
+    else:
+        sections[section] = made
+    ordered = sorted(others + rows, key=lambda row: str(row["section"]))
+    return {"sections": sections, "rows": ordered}
+
+
 def tables(results: dict[str, Any]) -> str:
     """Each section's results with their bars, and Flux's figures beside those it has."""
     lines = []
     for section, run in sorted(results["sections"].items(), reverse=True):
         rows = [row for row in results["rows"] if row["section"] == section]
-        lines += [f"### {section}", "", _where(run), "", *_measures(rows), ""]
+        apart = {measure for part in run.get("parts", {}).values() for measure in part["measures"]}
+        whole = [row for row in rows if row["measure"] not in apart]
+        lines += [f"### {section}", ""]
+        if whole:
+            lines += [_where(run), "", *_measures(whole), ""]
+        for part in run.get("parts", {}).values():
+            mine = [row for row in rows if row["measure"] in part["measures"]]
+            lines += [_where(part), "", *_measures(mine), ""]
     values = {row["measure"]: row["value"] for row in results["rows"]}
     lines += ["### Beside Flux", "", "| W1, 1,000 units | Stoker | Flux |", "|---|---:|---:|"]
     lines += [f"| {words} | {_figure(values[ours])} | {flux} |" for words, ours, flux in _FLUX]

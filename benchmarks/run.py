@@ -46,7 +46,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     from measure import machine
-    from page import PAGE, page_with
+    from page import PAGE, kept, page_with
 
     at_start = machine()
     rows: list[dict[str, Any]] = []
@@ -56,15 +56,15 @@ def main() -> int:
             if not options.only or module.__name__ == f"bench_{options.only}":
                 rows += module.run()
     _print(rows)
-    if not options.only and not any(name in os.environ for name in SMALLER):
+    if not any(name in os.environ for name in SMALLER):
         at_end = machine()["load_average"]
-        results = json.loads((HERE / "results.json").read_text("utf-8"))
-        results["sections"][options.section] = {
+        only = f" ONLY={options.only}" if options.only else ""
+        made = {
             "machine": at_start | {"load_average_at_end": at_end},
-            "command": f"make bench SECTION={options.section}",
+            "command": f"make bench SECTION={options.section}{only}",
         }
-        others = [found for found in results["rows"] if found["section"] != options.section]
-        results["rows"] = sorted(others + rows, key=lambda found: str(found["section"]))
+        results = json.loads((HERE / "results.json").read_text("utf-8"))
+        results = kept(results, options.section, options.only, rows, made)
         (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         PAGE.write_text(page_with(PAGE.read_text("utf-8"), results), encoding="utf-8")
     return 0 if all(found["holds"] for found in rows) else 1

@@ -126,3 +126,34 @@ def test_a_measure_without_a_bar_holds_and_one_above_it_does_not():
     rows = [measure.row("m", 2, "s", bar) for bar in (None, 2, 1)]
 
     assert [True, True, False] == [row["holds"] for row in rows]
+
+
+def _row(measure, value, section="apply"):
+    return {"section": section, "measure": measure, "value": value}
+
+
+def test_a_part_that_is_run_alone_replaces_its_own_rows_and_says_where_it_ran():
+    whole = {
+        "sections": {"apply": {"command": "all"}, "core": {"command": "core"}},
+        "rows": [_row("a", 1), _row("soak", 2), _row("c", 3, "core")],
+    }
+
+    found = page.kept(whole, "apply", "soak", [_row("soak", 9)], {"command": "again"})
+
+    assert [_row("a", 1), _row("soak", 9), _row("c", 3, "core")] == found["rows"]
+    assert {"soak": {"command": "again", "measures": ["soak"]}} == found["sections"]["apply"][
+        "parts"
+    ]
+    assert {"command": "core"} == found["sections"]["core"]
+
+
+def test_a_whole_run_leaves_nothing_of_earlier_parts():
+    before = {
+        "sections": {"apply": {"parts": {"soak": {"measures": ["soak"]}}}},
+        "rows": [_row("soak", 9), _row("c", 3, "core")],
+    }
+
+    found = page.kept(before, "apply", "", [_row("a", 1)], {"command": "all"})
+
+    assert {"apply": {"command": "all"}} == found["sections"]
+    assert [_row("a", 1), _row("c", 3, "core")] == found["rows"]
