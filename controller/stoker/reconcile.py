@@ -125,6 +125,7 @@ class Pass:
     """When what is held may go on; the plan's and the outcome's instants stand beside."""
     snapshot: Snapshot | None = None
     live: LiveView | None = None
+    """As it stands after the pass: what was written is judged as it was answered."""
     shapes: tuple[UnitShape, ...] = ()
     findings: tuple[Finding, ...] = ()
     plan: Plan | None = None
@@ -276,7 +277,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     state.history = History.from_records(plan.history)
     if correct:
         parts.history.save(state.history, adopted, held.jobs)
-    return replace(found, outcome=outcome)
+    return replace(found, outcome=outcome, live=parts.observer.live())
 
 
 def reported(parts: Parts, state: State, found: Pass) -> Pass:

@@ -34,6 +34,14 @@ def manifest(ref: ObjectRef, **spec: Any) -> str:
     return yaml.safe_dump(body, sort_keys=False)
 
 
+def a_deployment(image: str) -> str:
+    pod = {"containers": [{"name": "main", "image": image}]}
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    ref = ObjectRef("apps", "Deployment", "llm", "web", "v1")
+    return manifest(ref, replicas=1, selector={"matchLabels": labels}, template=template)
+
+
 def files_with(ref: ObjectRef, plural: str, **more: str) -> dict[str, str]:
     side = {"object.yaml": manifest(ref, a=1)}
     crds = {"crd.yaml": a_custom_kind(ref, plural)}
@@ -117,3 +125,20 @@ def test_health_files_are_never_taken_for_units(settled):
 
     assert [e for e in errors(fleet_status(world)) if e[1] == OWN] == []
     assert unit_status(world, SIDE)["sync"] == {"status": "Synced"}
+
+
+def test_what_was_just_written_is_judged_as_it_was_answered(settled):
+    """A new template is no Ready one before its pods are: `wait --for Ready` would return early."""
+    world = settled(the_fleet(side={"web.yaml": a_deployment("x:1")}))
+    before = conditions(unit_status(world, SIDE))["Ready"]
+    world.commit("Another image", {"bundles/side/web.yaml": a_deployment("x:2")})
+
+    world.one_pass()
+    world.clock.wait(5)
+    world.work.publisher.turn()
+    status = unit_status(world, SIDE)
+
+    assert before[0] == "True"
+    assert status["sync"] == {"status": "Synced"}
+    assert status["health"] == {"status": "Progressing"}
+    assert conditions(status)["Ready"][0] == "False"

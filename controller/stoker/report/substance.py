@@ -1,7 +1,8 @@
 """What makes a commit worthwhile: a revision, condition, error, placement or count that changed.
 
 In: the fleet's conditions, revisions and errors and all units. Out: a digest. Messages, times,
-estimates and pool sums are left out, so that an idle fleet never commits (rows 13, 99).
+estimates and pool sums are left out, so that an idle fleet never commits (rows 13, 99); only
+that a dependency was not looked at yet is told anew once it was.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from stoker.decide.gates import NOT_LOOKED_AT
 from stoker.model.codec import digest
 from stoker.model.outcome import Condition
 from stoker.report.unit_report import ServiceReport, UnitReport
@@ -41,6 +43,7 @@ def _unit(unit: UnitReport) -> list[Any]:
         unit.sync.value,
         unit.health.value,
         _conditions(unit.conditions),
+        any(NOT_LOOKED_AT in c.message for c in unit.conditions),
         unit.digest,
         unit.applied_revision,
         unit.objects,
