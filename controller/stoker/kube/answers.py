@@ -5,13 +5,13 @@ In: Responses of a transport. Out: dicts, or errors from kube.errors. Used by ku
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from stoker.errors import StokerError
 from stoker.kube.errors import Hide, api_error
 from stoker.kube.patience import retry_after_seconds
 from stoker.kube.transport import Response
+from stoker.model.parsing import parsed_json
 
 __all__ = ["StreamRefused", "error_of", "event_from_line", "parsed_answer"]
 
@@ -47,7 +47,7 @@ def parsed_answer(response: Response, what: str, hide: Hide = str) -> dict[str, 
 def event_from_line(line: bytes, what: str, hide: Hide = str) -> tuple[str, dict[str, Any]]:
     """Type and object of a watch event; raises the error that an ERROR event stands for."""
     try:
-        event = json.loads(line)
+        event = parsed_json(line)
     except ValueError as error:
         raise api_error(502, "a watch event was not JSON", what=what) from error
     body = event.get("object") or {}
@@ -71,6 +71,6 @@ def _parsed(response: Response) -> Any:
     if "json" not in response.header("content-type"):
         return text
     try:
-        return json.loads(text)
+        return parsed_json(text)
     except ValueError:
         return text

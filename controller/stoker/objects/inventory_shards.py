@@ -8,10 +8,10 @@ objects than a line may hold is cut into several lines that are spread by themse
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Collection, Iterable, Iterator
 
 from stoker.model.codec import canonical_json
+from stoker.model.parsing import parsed_json
 from stoker.model.refs import ObjectRef, UnitRef, ref_from_manifest
 
 __all__ = [
@@ -70,7 +70,7 @@ def adopted_in_shards(texts: Iterable[str]) -> frozenset[ObjectRef]:
         for text in texts
         for line in text.splitlines()
         if f'"{_ADOPTED}"' in line
-        for row in json.loads(line)["objects"]
+        for row in parsed_json(line)["objects"]
         if row[5:] == [_ADOPTED]
     )
 
@@ -126,7 +126,7 @@ def _spread(lines: list[tuple[str, str]], count: int) -> tuple[str, ...]:
 
 def _read_line(line: str) -> list[tuple[UnitRef, ObjectRef, str]]:
     try:
-        data = json.loads(line)
+        data = parsed_json(line)
         unit = UnitRef(*(str(part) for part in data["unit"]))
         return [
             (unit, _ref(api_version, kind, namespace, name), str(uid))

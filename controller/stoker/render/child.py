@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from stoker.model.parsing import parsed_json
 from stoker.render import frames
 
 __all__ = ["Child", "start_child"]
@@ -98,7 +99,7 @@ class Child:
                 return
             body = bytes(self._incoming[frames.HEADER_BYTES : end])
             del self._incoming[:end]
-            yield frames.decode(body)
+            yield parsed_json(body)
 
     def end(self) -> None:
         """Kill it with everything it started, and reap it."""

@@ -7,10 +7,10 @@ in the same second, share one value: what comes out must not be changed. Called 
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
+from stoker.model.parsing import parsed_json
 from stoker.report.plain_yaml import PLAIN, UNPRINTABLE, plain_text
 
 __all__ = ["PlainReader"]
@@ -120,7 +120,7 @@ class PlainReader:
         if atom.startswith('"'):
             if _SURROGATE.search(atom):
                 raise _NotPlainError
-            text = json.loads(atom)
+            text = parsed_json(atom)
             assert isinstance(text, str)
             return text
         if atom in _WORDS:

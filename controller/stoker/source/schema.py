@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from stoker.objects.names import API_VERSION
 from stoker.objects.quantity import bytes_of, cpu_millis
+from stoker.source.attribute_docs import describe_fields
 from stoker.source.durations import DURATION_PATTERN, duration_ms
 
 __all__ = [
@@ -52,7 +53,7 @@ class Strict(BaseModel):
         strict=True,
         frozen=True,
         alias_generator=to_camel,
-        use_attribute_docstrings=True,
+        json_schema_extra=describe_fields,
         hide_input_in_errors=True,
         defer_build=True,  # a command checks files of two or three kinds, not of all
     )
