@@ -1,7 +1,6 @@
 """W1 on the real API server, section apply: the bars that stand ten times below Flux.
 
-Install, one field in all units, no-op by a fresh and by the warm process, one unit among
-100, 1,000 and 5,000, a drift edit until it is repaired, ten quiet minutes. Rig and
+Install, one field in all units, a drift edit until it is repaired, ten quiet minutes. Rig and
 counting: w1_rig.
 """
 
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import w1
-from measure import AuditMark, Meter, row, wait_until
+from measure import AuditMark, Meter, row
 from w1_rig import (
     NAMESPACE,
     UNITS,
@@ -24,7 +23,6 @@ from w1_rig import (
     Watched,
     fleet,
     floor_seconds,
-    fresh_pass,
     installed,
     largest_request_mib,
     requests_since,
@@ -35,8 +33,6 @@ from stoker.kube.https import HttpsTransport
 from stoker.model.refs import ObjectRef
 
 STEADY_SECONDS = int(os.environ.get("W1_STEADY_SECONDS", "600"))
-SIZES = tuple(int(size) for size in os.environ.get("W1_SIZES", "100,5000").split(",") if size)
-"""Fleets beside that of 1,000 units in which one unit is changed."""
 EDITS = 100
 
 
@@ -51,8 +47,6 @@ def install(rig: Rig, base: float) -> list[dict[str, Any]]:
             _row("install: requests", requests.total, "requests", 4250),
             _row("install: controller CPU", cost.cpu_seconds, "CPU s", 24),
             *update(rig, meter, process, base),
-            *one_unit(rig, meter, process, 1000),
-            *warm(rig, meter, process),
             *drift(rig),
             *steady(rig, meter),
         ]
@@ -82,49 +76,6 @@ def update(
         _row("one field in all units: wall, times the floor", taken / base, "ratio", 1.6),
         _row("one field in all units: requests", requests.total, "requests", 1100),
         _row("one field in all units: controller CPU", cost.cpu_seconds, "CPU s", 24),
-    ]
-
-
-def one_unit(
-    rig: Rig, meter: Meter, process: subprocess.Popen[bytes], units: int
-) -> list[dict[str, Any]]:
-    """A commit that touches one unit: until its Deployment shows it, then until all is quiet."""
-    number = min(17, rig.units)
-    for path, text in w1.unit_files(number, namespace=NAMESPACE, cpu="3m").items():
-        (rig.work / path).write_text(text, encoding="utf-8")
-    mark, read = AuditMark.now(rig.plane.audit_log), rig.log.stat().st_size
-    client, ref = _admin(rig), ObjectRef("apps", "Deployment", NAMESPACE, f"u{number:05d}", "v1")
-    meter.start()
-    commit = w1.commit(rig.work, "one unit", remote=rig.bare)
-    polls = rig.git_reads()
-    wait_until("a poll", lambda: rig.git_reads() > polls, seconds=60, every=0.01)
-    taken = wait_until(
-        "one unit", lambda: _cpu_of(client.get(ref)) == "3m", seconds=120, every=0.02
-    )
-    rig.rest(commit, process)
-    cost, requests = meter.read(), requests_since(mark)
-    rendered = sum(int(event["rendered"]) for event in rig.passes(read))
-    print(f"one unit of {units}: {taken:.2f} s, {requests}, {cost}", file=sys.stderr)
-    what = f"one unit of {units:,}"
-    return [
-        _row(f"{what}: from the poll to its Deployment", taken, "s", 1),
-        _row(f"{what}: requests", requests.total, "requests", 10),
-        _row(f"{what}: units rendered", rendered, "units", 1),
-        _row(f"{what}: controller CPU", cost.cpu_seconds, "CPU s", 1),
-    ]
-
-
-def warm(rig: Rig, meter: Meter, process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
-    """A commit that changes nothing: the running controller looks at everything again."""
-    mark = AuditMark.now(rig.plane.audit_log)
-    meter.start()
-    rig.rest(w1.commit(rig.work, "nothing", remote=rig.bare), process)
-    cost, requests = meter.read(), requests_since(mark)
-    asked = requests.total - requests.verbs["watch"]
-    print(f"warm no-op: {requests}, {cost}", file=sys.stderr)
-    return [
-        _row("no-op by the warm process: requests but watches", asked, "requests", 0),
-        _row("no-op by the warm process: CPU", cost.cpu_seconds, "CPU s", None),
     ]
 
 
@@ -164,26 +115,8 @@ def steady(rig: Rig, meter: Meter) -> list[dict[str, Any]]:
     ]
 
 
-def no_op(rig: Rig) -> list[dict[str, Any]]:
-    """A fresh process with empty caches at a revision that is applied already."""
-    found = fresh_pass(rig)
-    what = "no-op by a fresh process"
-    return [
-        _row(f"{what}: wall", found.seconds, "s", 3),
-        _row(f"{what}: writes", found.requests.writes, "requests", 0),
-        _row(f"{what}: requests", found.requests.total, "requests", 30),
-        _row(f"{what}: CPU", found.cpu_seconds, "CPU s", 4),
-    ]
-
-
-def among(folder: Path, units: int) -> list[dict[str, Any]]:
-    """One unit changed in a fleet of another size."""
-    with fleet(folder, units) as rig, installed(rig) as (process, meter, _, _):
-        return one_unit(rig, meter, process, units)
-
-
 def run() -> list[dict[str, Any]]:
-    """All phases, each fleet on a control plane of its own."""
+    """All phases, after the floor on a control plane of its own."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         base = floor_seconds(folder / "floor", UNITS)
@@ -191,9 +124,6 @@ def run() -> list[dict[str, Any]]:
         rows = [_row("floor: wall", base, "s", None)]
         with fleet(folder / "main", UNITS) as rig:
             rows += install(rig, base)
-            rows += no_op(rig)
-        for units in SIZES:
-            rows += among(folder / str(units), units)
     return rows
 
 
@@ -204,8 +134,3 @@ def _row(measure: str, value: float, unit: str, bar: float | None) -> dict[str, 
 def _admin(rig: Rig) -> Client:
     transport = HttpsTransport.from_kubeconfig(rig.plane.kubeconfig_path)
     return Client(transport, user_agent="bench")
-
-
-def _cpu_of(body: dict[str, Any]) -> str:
-    container = body["spec"]["template"]["spec"]["containers"][0]
-    return str(container["resources"]["requests"]["cpu"])

@@ -210,7 +210,7 @@ class Controller:
             loop.put,
             interval_seconds=settings.loop.poll_interval_seconds,
         )
-        observer = self._watching(parts, loop, poller)
+        observer = self._watching(work, loop, poller)
         server = self._serve(
             ReadinessOf(observer, poller, work.publisher, loop, keeper), loop, parts
         )
@@ -250,15 +250,18 @@ class Controller:
         keeper.start()
         return keeper
 
-    def _watching(self, parts: Parts, loop: Loop, poller: Poller) -> Observer:
+    def _watching(self, work: Work, loop: Loop, poller: Poller) -> Observer:
         """The observer whose events wake the loop; it replaces the silent one of the session.
 
-        Whoever asks for a pass on the Fleet's mirror wants news of Git, too.
+        Whoever asks for a pass on the Fleet's mirror wants news of Git, too. Kinds that change
+        may be those of the mirrors.
         """
-        clock = parts.clock
+        parts, clock = work.parts, work.parts.clock
 
         def on_event(event: ObjectEvent) -> None:
             kind = EventKind.NOTICE if event.notice else EventKind.OBJECT
+            if event.ref.kind == "CustomResourceDefinition":
+                work.mirrors.look_for_kinds()
             loop.put(Event(kind, clock.monotonic(), detail=event.detail))
             if (event.ref.group, event.ref.kind, bool(event.ref.name)) == (GROUP, "Fleet", True):
                 poller.poll_soon()

@@ -26,6 +26,8 @@ AFTER_UPGRADE = 24
 """So many times as fast after a new server version or a changed webhook, until all objects (that
 it matches) were asked about.
 """
+ROUND_MS = 300_000
+"""The hand moves at most that often, so that few passes for a commit or an edit ask as well."""
 AT_ONCE = 200
 """Dry runs of one pass; a pass after a long sleep must not hold up notices."""
 
@@ -68,6 +70,10 @@ class Audit:
 
         `changed` are the rules of webhooks that came, went or changed since the last pass.
         """
+        news = changed or server_version != self._version
+        if self._at is not None and not news and 0 <= now_ms - self._now_ms < ROUND_MS:
+            self._left = 0
+            return
         at = now_ms % DAY_MS if self._at is None else self._at
         moved = 0 if self._at is None else max(0, now_ms - self._now_ms)
         self._hurry_after(changed, at, moved)

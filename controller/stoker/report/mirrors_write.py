@@ -32,8 +32,9 @@ AT_ONCE = 100
 """Mirrors written in one pass; a first pass over a large fleet must not hold up notices."""
 LOOK_EVERY_SECONDS = 600.0
 """How often the live mirrors are listed, so that one that somebody deleted comes back."""
-LOOK_FOR_KINDS_SECONDS = 60.0
-"""How often it is asked whether our kinds are served by now, where they were not."""
+LOOK_FOR_KINDS_SECONDS = 600.0
+"""How often it is asked whether our kinds are served by now, where they were not, unless
+`look_for_kinds` says so."""
 NOT_IN_GIT = "NotInGit"
 
 
@@ -108,6 +109,10 @@ class MirrorWriter:
     def forget(self) -> None:
         """List the live mirrors again at the next write: another controller may have written."""
         self._looked_at = self._missing = None
+
+    def look_for_kinds(self) -> None:
+        """Ask at the next write: kinds have changed. Callable from any thread."""
+        self._missing = None
 
     def _bring_up_to_date(self, report: Report, turn: _Turn) -> None:
         wanted: set[ObjectRef] = set()

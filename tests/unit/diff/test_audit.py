@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.diff import Audit
-from stoker.diff.audit import AFTER_UPGRADE, AT_ONCE, DAY_MS
+from stoker.diff.audit import AFTER_UPGRADE, AT_ONCE, DAY_MS, ROUND_MS
 from stoker.diff.webhooks import LOOK_MS, WebhookRule, Webhooks
 from stoker.model.ports import ListPage
 from stoker.model.refs import ObjectRef
@@ -38,7 +38,25 @@ def test_each_object_once_a_day_whenever_the_passes_are(start, steps):
         asked += taken(audit, now)
 
     assert now == start + DAY_MS
-    assert sorted(asked) == sorted(REFS)
+    assert len(asked) == len(set(asked))
+    asked += taken(audit, now + ROUND_MS)
+    assert sorted(REFS) == sorted(set(asked))
+
+
+def test_passes_in_quick_succession_share_a_round():
+    """A commit, the pass that looks again and an edit by hand ask nothing of their own."""
+    audit = Audit()
+    taken(audit, 0)
+    asked = [taken(audit, now) for now in range(1000, ROUND_MS, 1000)]
+
+    assert not any(asked)
+    assert sorted(taken(audit, HOUR)) == sorted(taken_at_once(0, HOUR))
+
+
+def taken_at_once(start: int, end: int) -> list[ObjectRef]:
+    audit = Audit()
+    taken(audit, start)
+    return taken(audit, end)
 
 
 def test_ten_minutes_ask_their_share():

@@ -22,7 +22,7 @@ def test_another_term_is_looked_into_once():
     assert [False, True, False, True] == [vouch() for _ in range(4)]
 
 
-def test_one_looks_once_a_minute_all_the_same():
+def test_one_looks_now_and_then_all_the_same():
     """Somebody may delete a ConfigMap by hand."""
     clock = VirtualClock()
     vouch = Vouch(lambda: 1, clock)

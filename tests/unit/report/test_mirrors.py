@@ -353,6 +353,17 @@ def test_a_missing_crd_is_told_with_the_way_out():
     assert () == world.writer.warnings
 
 
+def test_a_missing_crd_is_looked_for_at_once_when_kinds_have_changed():
+    world = World()
+    world.server.refuse["ModelService"] = api_error(404, "404 page not found", what="list")
+    world.write(made())
+    world.server.refuse.clear()
+
+    world.writer.look_for_kinds()
+
+    assert 2 == world.write(made()).written
+
+
 def test_a_missing_right_is_told_once_and_asked_for_once_a_namespace():
     names = [f"s{n}" for n in range(5)]
     refs = [replace(QWEN, name=name) for name in names]
