@@ -199,7 +199,8 @@ class Reflector:
         before = self.store.why_unknown
         changes = self.relist()
         if changes is not None and not before:
-            self._on_change(self.key, changes)
+            if changes:  # a list now and then that finds nothing is no news
+                self._on_change(self.key, changes)
         elif self.store.why_unknown != before:
             self._on_change(self.key, ())
         if changes is not None:

@@ -371,6 +371,21 @@ def test_a_kind_whose_definition_goes_is_forgotten_and_not_kept():
     assert rig.told[-1] == ()
 
 
+def test_a_list_that_finds_nothing_new_is_no_news():
+    """A list of each kind every ten minutes would begin a pass of its own."""
+    rig = Rig(config("a"))
+    rig.step()
+    before = list(rig.told)
+    rig.clock.pass_seconds(700)
+    rig.step()
+    rig.cluster.add(config("b"))
+    rig.clock.pass_seconds(700)
+    rig.step()
+
+    assert [len(changes) for changes in rig.told[len(before) :]] == [1]
+    assert 3 == len(rig.calls("list"))
+
+
 def steps(rig, seconds):
     """Step as the loop does until the clock is past that; the longest wait between two steps."""
     ends, longest = rig.clock.monotonic() + seconds, 0.0
