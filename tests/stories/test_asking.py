@@ -13,7 +13,7 @@ from stoker.objects.names import GROUP
 from stoker.objects.wishes import OVERRIDE, SUSPEND
 from stories.faults import Faults
 from stories.files import FLEET, a_config_map, a_fleet, a_service
-from stories.looks import conditions, rest, serving, unit_status
+from stories.looks import conditions, errors, rest, serving, unit_status
 
 TINY = "ModelService/llm/tiny"
 
@@ -160,6 +160,36 @@ def test_an_override_is_set_shown_and_cleared(world, stoker):
 
     assert 2 == len(serving(world))
     assert 0 == stoker("override", "tiny", "--clear")[0]
+
+
+def test_an_override_that_cannot_be_read_is_told_and_lowers_nothing(world, stoker):
+    """Typed by hand, it would else end in silence, with the replicas it had asked for."""
+    assert 0 == stoker("override", "tiny", "--replicas", "1", "--for", "2h", "--reason", "x")[0]
+    rest(world)
+    annotate(world, OVERRIDE, '{"replicas": 1, "until": "tomorrow"}')
+    world.commit("Less", {"models/tiny.yaml": a_service(replicas=0)})
+    rest(world)
+
+    status = unit_status(world, TINY)
+    assert [("override-unreadable", "", 0)] == errors(status)
+    assert '"until": "tomorrow"' in status["errors"][0]["message"]
+    assert "True" == conditions(status)["Ready"][0]
+    assert 1 == len(serving(world))
+    here = ("--path", str(world.work_tree))
+    assert "OVERRIDE   llm/tiny   1 kept, Git wants 0" in stoker("status", "--all", *here)[1]
+    assert "cannot be read" in stoker("plan", *here)[2]
+
+    assert 0 == stoker("override", "tiny", "--clear")[0]
+    rest(world)
+
+    assert [] == errors(unit_status(world, TINY))
+    assert [] == serving(world)
+
+
+def annotate(world, key: str, value: str) -> None:
+    ref = ObjectRef(GROUP, "ModelService", "llm", "tiny", "v1alpha1")
+    body = {"metadata": {"annotations": {key: value}}}
+    world.cluster.patch(ref, "merge", body, manager="kubectl-annotate")
 
 
 def test_below_the_floor_only_when_one_says_so(world, stoker):
