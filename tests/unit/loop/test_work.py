@@ -15,7 +15,8 @@ from stoker.loop.step import PassKind
 from stoker.loop.work import LOOK_AGAIN_SECONDS, RETRY_SECONDS, Work
 from stoker.model.refs import SourceRevision
 from stoker.render import Renderer
-from stoker.report import Submission, mirrors_write
+from stoker.report import MirrorWriter, Submission, mirrors_write
+from stoker.report.mirrors_write import MirrorsWritten
 from stories.files import FLEET, QUICK, a_fleet, a_service, the_fleet
 
 WIDGET = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: one}\nspec: {size: 1}\n"
@@ -139,6 +140,30 @@ def test_mirrors_that_did_not_fit_into_a_pass_follow_at_once(settled, monkeypatc
     assert 0.0 == run(world, commit).wake_in
     monkeypatch.undo()
     assert 0.0 != run(world, commit).wake_in
+
+
+def test_trouble_with_mirrors_and_its_end_are_told_by_another_pass(settled, monkeypatch):
+    """They are written after the report, so it would name what is over until something happens."""
+    world = settled()
+    work = work_of(world)
+    write = work.mirrors.write
+    told = (Finding(SourceLocation(), "mirrors-not-written", "no answer"),)
+
+    def refused(report, **options):
+        write(report, **options)
+        work.mirrors.warnings = told
+        return MirrorsWritten(told, 0, pending=False)
+
+    work.parts.warnings = lambda: work.mirrors.warnings
+    head = work.parts.repo.fetch().commit
+    monkeypatch.setattr(
+        MirrorWriter, "write", lambda _, *args, **options: refused(*args, **options)
+    )
+    asked = [run(world, head).wake_in for _ in range(2)]
+    monkeypatch.undo()
+    asked += [run(world, head).wake_in for _ in range(2)]
+
+    assert [RETRY_SECONDS, None, RETRY_SECONDS, None] == asked
 
 
 def test_the_report_is_handed_on_before_the_mirrors_are_written(settled, monkeypatch):
