@@ -23,6 +23,7 @@ from stoker.report.records import DecisionInputs
 from stoker.report.render_status import Paint, StatusView, render_status, view_documents
 from stoker.report.report import decision_digest, report
 from stoker.report.standings import standings_of
+from stoker.report.status_files import StatusReader
 from stoker.report.unit_report import UnitReport
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "report",
     "ReportInputs",
     "standings_of",
+    "StatusReader",
     "StatusView",
     "StatusWritten",
     "Submission",
