@@ -9,7 +9,7 @@ import pytest
 from definitions import a_definition
 from stoker.cli.world import World
 from stoker.diff import Audit
-from stoker.diff.webhooks import LOOK_MS
+from stoker.diff.admission import LOOK_MS
 from stoker.kube.transport import Request, Response
 from stoker.model.refs import ref_from_manifest
 from stoker.reconcile import Reach, reconcile

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.diff import Audit
+from stoker.diff.admission import LOOK_MS, Admission, AdmissionRule
 from stoker.diff.audit import AFTER_UPGRADE, AT_ONCE, DAY_MS
-from stoker.diff.webhooks import LOOK_MS, WebhookRule, Webhooks
 from stoker.model.ports import ListPage
 from stoker.model.refs import ObjectRef
 
@@ -75,11 +75,11 @@ def test_a_pass_after_a_long_sleep_asks_a_bounded_number():
 
 
 # ------------------------------------------------------------------------ webhooks
-MAPS = WebhookRule(("",), ("configmaps",))
-OTHERS = WebhookRule(("apps",), ("deployments",))
+MAPS = AdmissionRule(("",), ("configmaps",))
+OTHERS = AdmissionRule(("apps",), ("deployments",))
 
 
-def after_a_change(audit: Audit, *rules: WebhookRule) -> list[ObjectRef]:
+def after_a_change(audit: Audit, *rules: AdmissionRule) -> list[ObjectRef]:
     """What is asked within the hour after rules changed, beyond what is due anyway."""
     plain = Audit()
     asked: list[ObjectRef] = []
@@ -108,12 +108,16 @@ def test_the_second_hand_goes_round_once():
 @pytest.mark.parametrize(
     ("rule", "ref", "matches"),
     [
-        (WebhookRule(("*",), ("*",)), ObjectRef("apps", "Deployment", "n", "x"), True),
-        (WebhookRule(("apps",), ("deployments",)), ObjectRef("apps", "Deployment", "n", "x"), True),
-        (WebhookRule(("",), ("deployments",)), ObjectRef("apps", "Deployment", "n", "x"), False),
-        (WebhookRule(("",), ("pods",)), ObjectRef("apps", "Deployment", "n", "x"), False),
+        (AdmissionRule(("*",), ("*",)), ObjectRef("apps", "Deployment", "n", "x"), True),
         (
-            WebhookRule(("networking.k8s.io",), ("networkpolicies",)),
+            AdmissionRule(("apps",), ("deployments",)),
+            ObjectRef("apps", "Deployment", "n", "x"),
+            True,
+        ),
+        (AdmissionRule(("",), ("deployments",)), ObjectRef("apps", "Deployment", "n", "x"), False),
+        (AdmissionRule(("",), ("pods",)), ObjectRef("apps", "Deployment", "n", "x"), False),
+        (
+            AdmissionRule(("networking.k8s.io",), ("networkpolicies",)),
             ObjectRef("networking.k8s.io", "NetworkPolicy", "n", "x"),
             True,
         ),
@@ -144,7 +148,7 @@ class Cluster:
 
 def test_looks_are_far_apart_and_a_new_certificate_is_no_change():
     """cert-manager renews certificates in webhook configurations all the time."""
-    hooks, cluster = Webhooks(), Cluster()
+    hooks, cluster = Admission(), Cluster()
     cluster.bodies = (a_configuration("deployments"),)
     answers = []
     for minute in range(61):
@@ -156,7 +160,7 @@ def test_looks_are_far_apart_and_a_new_certificate_is_no_change():
 
 
 def test_old_and_new_rules_count_and_scale_is_left_out():
-    hooks, cluster = Webhooks(), Cluster()
+    hooks, cluster = Admission(), Cluster()
     cluster.bodies = (a_configuration("deployments", "deployments/scale"),)
     hooks.changed(cluster, 0)  # type: ignore[arg-type]
     hooks.changed(cluster, LOOK_MS)  # type: ignore[arg-type]

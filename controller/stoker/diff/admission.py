@@ -17,7 +17,7 @@ from stoker.log import get_log
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef
 
-__all__ = ["LOOK_MS", "Webhooks", "WebhookRule"]
+__all__ = ["LOOK_MS", "Admission", "AdmissionRule"]
 
 _log = get_log("audit")
 
@@ -29,7 +29,7 @@ _ANY = "*"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class WebhookRule:
+class AdmissionRule:
     """API groups and resources of one rule; `*` stands for all, subresources are left out."""
 
     groups: tuple[str, ...]
@@ -48,15 +48,15 @@ class WebhookRule:
 
 
 @dataclass(slots=True)
-class Webhooks:
+class Admission:
     """What was seen at the last look; one a process."""
 
     _look_at_ms: int | None = None
-    _known: dict[str, frozenset[WebhookRule]] = field(default_factory=dict)
+    _known: dict[str, frozenset[AdmissionRule]] = field(default_factory=dict)
     """Rules by what a configuration says; empty before the first look that was answered."""
     _seen: bool = False
 
-    def changed(self, cluster: Cluster, now_ms: int) -> frozenset[WebhookRule]:
+    def changed(self, cluster: Cluster, now_ms: int) -> frozenset[AdmissionRule]:
         """Rules of what has come, gone or changed; empty between looks and at the first.
 
         A fresh process does not look before LOOK_MS: its first pass stays as cheap as it is.
@@ -89,10 +89,10 @@ def _said(body: dict[str, Any]) -> str:
     return json.dumps([(body.get("metadata") or {}).get("uid"), hooks], sort_keys=True)
 
 
-def _rules(body: dict[str, Any]) -> Iterator[WebhookRule]:
+def _rules(body: dict[str, Any]) -> Iterator[AdmissionRule]:
     for hook in body.get("webhooks") or ():
         for rule in hook.get("rules") or ():
-            yield WebhookRule(_words(rule.get("apiGroups")), _resources(rule.get("resources")))
+            yield AdmissionRule(_words(rule.get("apiGroups")), _resources(rule.get("resources")))
 
 
 def _words(value: Iterable[Any] | None) -> tuple[str, ...]:
