@@ -1,8 +1,8 @@
-"""Admission webhooks: which objects a change of theirs makes worth asking about.
+"""Admission webhooks and policies: which objects a change of theirs makes worth asking about.
 
-The cluster is asked now and then for the two kinds of configurations; rules come out, of
-whatever was added, changed or removed since. Only the long-running controller looks, through
-the audit; a look that fails is no change. Called by reconcile before diff.
+The cluster is asked now and then for each kind that judges or changes what is written; rules
+come out, of whatever was added, changed or removed since. Only the long-running controller
+looks, through the audit; a kind that cannot be read is no change. Called by reconcile before diff.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker.errors import StokerError
+from stoker.kube.errors import KindNotFound
 from stoker.log import get_log
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef
@@ -22,9 +23,12 @@ __all__ = ["LOOK_MS", "Admission", "AdmissionRule"]
 _log = get_log("audit")
 
 GROUP = "admissionregistration.k8s.io"
-_KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_POLICIES = ("MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+KINDS = (*_WEBHOOKS, *(kind + suffix for kind in _POLICIES for suffix in ("", "Binding")))
+"""What judges or changes objects as they are written; a policy does so where a binding says."""
 LOOK_MS = 600_000
-"""Between two looks: two small lists in ten minutes, of which the bar of a steady fleet has 100."""
+"""Between two looks: six small lists in ten minutes, of which the bar of a steady fleet has 100."""
 _ANY = "*"
 
 
@@ -52,9 +56,8 @@ class Admission:
     """What was seen at the last look; one a process."""
 
     _look_at_ms: int | None = None
-    _known: dict[str, frozenset[AdmissionRule]] = field(default_factory=dict)
-    """Rules by what a configuration says; empty before the first look that was answered."""
-    _seen: bool = False
+    _known: dict[str, dict[str, frozenset[AdmissionRule]]] = field(default_factory=dict)
+    """By kind that was read once: rules by what an object says."""
 
     def changed(self, cluster: Cluster, now_ms: int) -> frozenset[AdmissionRule]:
         """Rules of what has come, gone or changed; empty between looks and at the first.
@@ -66,33 +69,54 @@ class Admission:
         if now_ms < self._look_at_ms:
             return frozenset()
         self._look_at_ms = now_ms + LOOK_MS
-        try:
-            bodies = [item for kind in _KINDS for item in cluster.list(GROUP, kind).items]
-        except StokerError as error:
-            _log.info("webhooks.unread", code=error.code)
-            return frozenset()
-        found = {_said(body): frozenset(_rules(body)) for body in bodies}
-        before, self._known = self._known, found
-        was_seen, self._seen = self._seen, True
-        if not was_seen:
-            return frozenset()
-        news = before.keys() ^ found.keys()
-        return frozenset(rule for key in news for rule in {**before, **found}[key])
+        news: set[AdmissionRule] = set()
+        for kind in KINDS:
+            bodies = _bodies(cluster, kind)
+            if bodies is None:
+                continue
+            found = {_said(body): frozenset(_rules(body)) for body in bodies}
+            before = self._known.get(kind, found)
+            self._known[kind] = found
+            for key in before.keys() ^ found.keys():
+                news |= {**before, **found}[key]
+        return frozenset(news)
+
+
+def _bodies(cluster: Cluster, kind: str) -> tuple[dict[str, Any], ...] | None:
+    """All objects of a kind, none where it is not served; None where that is not known."""
+    try:
+        return cluster.list(GROUP, kind).items
+    except KindNotFound:
+        return ()
+    except StokerError as error:
+        _log.info("admission.unread", kind=kind, code=error.code)
+        return None
 
 
 def _said(body: dict[str, Any]) -> str:
-    """What a configuration says, without its certificates: they are renewed all the time."""
+    """What an object says, without certificates: they are renewed all the time."""
     hooks = [
         {**hook, "clientConfig": {**(hook.get("clientConfig") or {}), "caBundle": ""}}
         for hook in body.get("webhooks") or ()
     ]
-    return json.dumps([(body.get("metadata") or {}).get("uid"), hooks], sort_keys=True)
+    uid = (body.get("metadata") or {}).get("uid")
+    return json.dumps([uid, hooks, body.get("spec")], sort_keys=True)
 
 
 def _rules(body: dict[str, Any]) -> Iterator[AdmissionRule]:
+    """Of a binding without rules of its own, all: which policy it binds may change as well."""
     for hook in body.get("webhooks") or ():
-        for rule in hook.get("rules") or ():
-            yield AdmissionRule(_words(rule.get("apiGroups")), _resources(rule.get("resources")))
+        yield from _rules_in(hook.get("rules"))
+    spec = body.get("spec")
+    if isinstance(spec, dict):
+        matched = spec.get("matchConstraints") or spec.get("matchResources") or {}
+        rules = list(_rules_in(matched.get("resourceRules")))
+        yield from rules or [AdmissionRule((_ANY,), (_ANY,))]
+
+
+def _rules_in(rules: Iterable[dict[str, Any]] | None) -> Iterator[AdmissionRule]:
+    for rule in rules or ():
+        yield AdmissionRule(_words(rule.get("apiGroups")), _resources(rule.get("resources")))
 
 
 def _words(value: Iterable[Any] | None) -> tuple[str, ...]:
