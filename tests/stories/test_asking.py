@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from stoker.cli import waiting
@@ -12,7 +14,7 @@ from stoker.model.refs import ObjectRef
 from stoker.objects.names import GROUP
 from stoker.objects.wishes import OVERRIDE, SUSPEND
 from stories.faults import Faults
-from stories.files import FLEET, a_config_map, a_fleet, a_service
+from stories.files import FLEET, NEW, a_config_map, a_fleet, a_service
 from stories.looks import conditions, errors, rest, serving, unit_status
 
 TINY = "ModelService/llm/tiny"
@@ -242,6 +244,21 @@ def test_wait_follows_a_change_to_its_end(world, stoker):
     assert "ModelService llm/tiny Synced Healthy, 1 Ready, 0 warming of 1\n" == out
     assert "is not applied" in err
     assert 1 == len(serving(world))
+
+
+def test_wait_tells_how_far_a_start_is_and_of_how_much(world, stoker):
+    """ux.md, the journey of a change: `l4-od-3 Starting 1m12s of 4m10s, 4 Ready`."""
+    world.commit("Newer", {"models/tiny.yaml": a_service(replicas=2, revision=NEW)})
+
+    here = ("--path", str(world.work_tree))
+    code, out, err = stoker("wait", "tiny", "--for", "Synced=HEAD", "--timeout", "5m", *here)
+
+    assert 0 == code, err
+    assert out.startswith("ModelService llm/tiny Synced ")
+    lines = [line.partition("  ")[2] for line in err.splitlines()]
+    starts = [line for line in lines if re.match(r"gpu-\d (Pulling|Starting) \d+s of \d+", line)]
+    assert starts, err
+    assert all(" Ready, " in line for line in starts)
 
 
 def test_wait_ends_with_1_when_the_time_is_over(world, stoker):

@@ -2,6 +2,7 @@
 
 from stoker.report.conditions import is_retryable
 from stoker.report.definitions import definition_manifests, definition_texts
+from stoker.report.documents import duration
 from stoker.report.inputs import (
     Event,
     EventType,
@@ -31,6 +32,7 @@ __all__ = [
     "DecisionInputs",
     "definition_manifests",
     "definition_texts",
+    "duration",
     "DeployKey",
     "Event",
     "EventType",
