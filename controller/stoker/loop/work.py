@@ -13,6 +13,7 @@ from stoker.decide.retry import next_retry_ms
 from stoker.errors import Finding
 from stoker.log import get_log
 from stoker.loop.loop import PassRequest, PassVerdict
+from stoker.loop.step import PassKind
 from stoker.metrics import Metrics
 from stoker.model.history import History
 from stoker.model.outcome import PassOutcome, Result
@@ -52,12 +53,17 @@ class Work:
     """Whether something about mirrors came to be wrong or right since the report of the pass."""
 
     def run(self, request: PassRequest) -> PassVerdict:
-        """Run one pass, hand on its report, and say when to run the next."""
+        """Run one pass, hand on its report, and say when to run the next.
+
+        A notice is answered with the last good revision, of which everything is rendered: a
+        newer commit, however large or slow to read, is for the full pass that follows.
+        """
         history = self.state.history
         rendered = self.parts.renderer.jobs
-        done = reconcile(
-            self.parts, self.state, revision=request.revision, source_finding=request.finding
-        )
+        good, revision = self.state.desired, request.revision
+        if request.kind is PassKind.NOTICE and good is not None:
+            revision = good.revision
+        done = reconcile(self.parts, self.state, revision=revision, source_finding=request.finding)
         self.last = done
         rendered = self.parts.renderer.jobs - rendered
         self.metrics.renders.inc(rendered)

@@ -53,12 +53,16 @@ def work_of(world: World) -> Work:
     return world.work
 
 
-def run(world: World, revision: str, finding: Finding | None = None) -> PassVerdict:
+def run(
+    world: World,
+    revision: str,
+    finding: Finding | None = None,
+    kind: PassKind = PassKind.FULL,
+) -> PassVerdict:
     """One pass of the world's own Work, on caches that are up to date."""
     work = work_of(world)
     work.parts.observer.refresh()
-    request = PassRequest(PassKind.FULL, SourceRevision("main", revision), finding)
-    return work.run(request)
+    return work.run(PassRequest(kind, SourceRevision("main", revision), finding))
 
 
 def fetched(world: World, message: str, files: dict[str, str | None]) -> str:
@@ -118,6 +122,36 @@ def test_a_source_without_news_fails_no_pass(settled):
     assert done is not None
     assert finding == done.failure
     assert done.outcome is not None
+
+
+def test_a_notice_is_answered_before_a_new_commit_is_read(settled):
+    """Design 2: a notice pass works on the last good revision, of which all is rendered."""
+    world = settled()
+    work = work_of(world)
+    good = work.parts.repo.fetch().commit
+    more = fetched(world, "More", dict(the_fleet(a_service(), a_service("other"))))
+    rendered, read = work.parts.renderer.jobs, work.parts.source_memo.parsed
+
+    run(world, more, kind=PassKind.NOTICE)
+
+    assert work.last is not None
+    assert work.last.attempted is not None
+    assert good == work.last.attempted.commit
+    assert (rendered, read) == (work.parts.renderer.jobs, work.parts.source_memo.parsed)
+    run(world, more)
+    assert more == work.last.attempted.commit
+    assert work.parts.renderer.jobs > rendered
+
+
+def test_a_notice_before_any_commit_was_read_is_a_pass_like_any_other(settled):
+    world = settled()
+    work = work_of(world)
+    head = work.parts.repo.fetch().commit
+    work.state.desired = None
+
+    assert not run(world, head, kind=PassKind.NOTICE).failed
+    assert work.last is not None
+    assert work.last.outcome is not None
 
 
 def test_a_pass_that_stopped_early_failed(settled):
