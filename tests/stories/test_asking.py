@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from stoker.cli import waiting
@@ -12,8 +14,8 @@ from stoker.model.refs import ObjectRef
 from stoker.objects.names import GROUP
 from stoker.objects.wishes import OVERRIDE, SUSPEND
 from stories.faults import Faults
-from stories.files import FLEET, a_config_map, a_fleet, a_service
-from stories.looks import conditions, rest, serving, unit_status
+from stories.files import FLEET, NEW, a_config_map, a_fleet, a_service
+from stories.looks import conditions, errors, rest, serving, unit_status
 
 TINY = "ModelService/llm/tiny"
 
@@ -162,6 +164,36 @@ def test_an_override_is_set_shown_and_cleared(world, stoker):
     assert 0 == stoker("override", "tiny", "--clear")[0]
 
 
+def test_an_override_that_cannot_be_read_is_told_and_lowers_nothing(world, stoker):
+    """Typed by hand, it would else end in silence, with the replicas it had asked for."""
+    assert 0 == stoker("override", "tiny", "--replicas", "1", "--for", "2h", "--reason", "x")[0]
+    rest(world)
+    annotate(world, OVERRIDE, '{"replicas": 1, "until": "tomorrow"}')
+    world.commit("Less", {"models/tiny.yaml": a_service(replicas=0)})
+    rest(world)
+
+    status = unit_status(world, TINY)
+    assert [("override-unreadable", "", 0)] == errors(status)
+    assert '"until": "tomorrow"' in status["errors"][0]["message"]
+    assert "True" == conditions(status)["Ready"][0]
+    assert 1 == len(serving(world))
+    here = ("--path", str(world.work_tree))
+    assert "OVERRIDE   llm/tiny   1 kept, Git wants 0" in stoker("status", "--all", *here)[1]
+    assert "cannot be read" in stoker("plan", *here)[2]
+
+    assert 0 == stoker("override", "tiny", "--clear")[0]
+    rest(world)
+
+    assert [] == errors(unit_status(world, TINY))
+    assert [] == serving(world)
+
+
+def annotate(world, key: str, value: str) -> None:
+    ref = ObjectRef(GROUP, "ModelService", "llm", "tiny", "v1alpha1")
+    body = {"metadata": {"annotations": {key: value}}}
+    world.cluster.patch(ref, "merge", body, manager="kubectl-annotate")
+
+
 def test_below_the_floor_only_when_one_says_so(world, stoker):
     arguments = ("override", "tiny", "--replicas", "0", "--for", "1h", "--reason", "save")
 
@@ -212,6 +244,21 @@ def test_wait_follows_a_change_to_its_end(world, stoker):
     assert "ModelService llm/tiny Synced Healthy, 1 Ready, 0 warming of 1\n" == out
     assert "is not applied" in err
     assert 1 == len(serving(world))
+
+
+def test_wait_tells_how_far_a_start_is_and_of_how_much(world, stoker):
+    """ux.md, the journey of a change: `l4-od-3 Starting 1m12s of 4m10s, 4 Ready`."""
+    world.commit("Newer", {"models/tiny.yaml": a_service(replicas=2, revision=NEW)})
+
+    here = ("--path", str(world.work_tree))
+    code, out, err = stoker("wait", "tiny", "--for", "Synced=HEAD", "--timeout", "5m", *here)
+
+    assert 0 == code, err
+    assert out.startswith("ModelService llm/tiny Synced ")
+    lines = [line.partition("  ")[2] for line in err.splitlines()]
+    starts = [line for line in lines if re.match(r"gpu-\d (Pulling|Starting) \d+s of \d+", line)]
+    assert starts, err
+    assert all(" Ready, " in line for line in starts)
 
 
 def test_wait_ends_with_1_when_the_time_is_over(world, stoker):

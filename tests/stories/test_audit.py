@@ -9,16 +9,20 @@ import pytest
 from definitions import a_definition
 from stoker.cli.world import World
 from stoker.diff import Audit
-from stoker.diff.webhooks import LOOK_MS
+from stoker.diff.admission import LOOK_MS
 from stoker.kube.transport import Request, Response
 from stoker.model.refs import ref_from_manifest
 from stoker.reconcile import Reach, reconcile
 from stories.faults import Faults
 
 GROUP = "admissionregistration.k8s.io"
-KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-"""Served as custom kinds here: the in-memory API server has no webhooks of its own."""
-HOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+KINDS = {
+    "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+}
+"""Served as custom kinds here: the in-memory API server has no admission of its own."""
+HOOKS = tuple(KINDS.values())
 MINUTE = 60
 
 
@@ -48,7 +52,7 @@ def a_hook(resources: list[str], groups: list[str], url: str = "https://hook.exa
 @pytest.fixture
 def audited(world) -> World:
     """The village, watched by the audit as the long-running controller has it."""
-    for kind, plural in zip(KINDS, HOOKS, strict=True):
+    for kind, plural in KINDS.items():
         definition = a_definition(GROUP, "v1", kind, plural, scope="Cluster")
         world.cluster.apply(definition, manager="server")
     world.work.parts.audit = Audit()
@@ -97,12 +101,12 @@ def test_a_fresh_process_asks_for_no_webhooks(audited, faults):
     assert 0 == looks(faults)
 
 
-def test_a_long_life_looks_at_webhooks_twice_in_ten_minutes_at_most(audited, faults):
+def test_a_long_life_looks_at_each_kind_once_in_ten_minutes_at_most(audited, faults):
     faults.asked.clear()
 
     later(audited, 30)
 
-    assert 0 < looks(faults) <= 2 * 3
+    assert 0 < looks(faults) <= len(HOOKS) * 3
 
 
 def test_a_changed_webhook_makes_the_kinds_it_matches_due_within_the_hour(audited, faults):
@@ -138,6 +142,27 @@ def test_a_webhook_that_comes_or_goes_is_a_change(audited, faults, gone):
     later(world, LOOK_MS / 60_000 + 61)
 
     assert {"configmaps/side", "services/tiny", "namespaces/llm"} <= asked(faults)
+
+
+def test_a_changed_policy_makes_the_kinds_it_matches_due_within_the_hour(audited, faults):
+    """It judges what is sent as a webhook does."""
+    world = audited
+    rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": ["services"]}
+    policy = {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "ports"},
+        "spec": {"matchConstraints": {"resourceRules": [rule]}, "failurePolicy": "Fail"},
+    }
+    world.cluster.apply(policy, manager="installer")
+    later(world, LOOK_MS / 60_000 + 1)
+    faults.asked.clear()
+
+    policy["spec"] = {**policy["spec"], "failurePolicy": "Ignore"}
+    world.cluster.apply(policy, manager="installer")
+    later(world, LOOK_MS / 60_000 + 61)
+
+    assert {"services/tiny", "services/other"} <= asked(faults)
 
 
 def test_webhooks_that_cannot_be_read_are_no_change(audited, faults):

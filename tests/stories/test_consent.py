@@ -313,6 +313,53 @@ def test_an_object_that_git_takes_up_again_is_ours_as_before(here):
     assert {} == data(here, "notes")
 
 
+def test_a_create_only_object_is_made_once_left_as_it_is_and_pruned(here):
+    """cases.md row 75: deleted when it leaves Git, for we created it."""
+    once = says(reconcile="create-only")
+    here.commit("Make", side(notes=a_config_map("notes", annotations=once)))
+    tell(here)
+    made = here.cluster.get(NOTES)["metadata"]["uid"]
+    here.cluster.patch(NOTES, "merge", {"data": {"mine": "1"}}, manager="kubectl-edit")
+    here.commit("Other", side(notes=a_config_map("notes", {"key": "other"}, annotations=once)))
+    tell(here)
+
+    assert {"key": "value", "mine": "1"} == data(here, "notes")
+    assert made == here.cluster.get(NOTES)["metadata"]["uid"]
+    assert [("ConfigMap llm/notes", "create-only")] == notes(here)
+    assert "Synced" == unit_status(here, SIDE)["sync"]["status"]
+    assert "True" == conditions(fleet_status(here))["Ready"][0]
+
+    without(here, "notes")
+
+    assert {} == data(here, "notes")
+
+
+def test_a_create_only_object_that_somebody_else_made_stays(here):
+    """cases.md row 75: neither adopted nor refused, and never deleted."""
+    made_by(here, "helm", a_config_map("notes", {"key": "theirs"}, namespace="llm"))
+    before = here.cluster.get(NOTES)
+    once = says(reconcile="create-only")
+    here.commit("Claim", side(notes=a_config_map("notes", annotations=once)))
+    tell(here)
+
+    assert before == here.cluster.get(NOTES)
+    assert "Synced" == unit_status(here, SIDE)["sync"]["status"]
+
+    without(here, "notes")
+
+    assert before == here.cluster.get(NOTES)
+
+
+def test_a_create_only_object_that_is_deleted_by_hand_is_made_anew(here):
+    once = says(reconcile="create-only")
+    here.commit("Make", side(notes=a_config_map("notes", annotations=once)))
+    tell(here)
+    here.cluster.delete(NOTES)
+    tell(here)
+
+    assert {"key": "value"} == data(here, "notes")
+
+
 # ---------------------------------------------------------------------- bad words
 def test_a_word_that_nobody_obeys_stops_its_unit_with_its_place(here):
     before = as_it_stands(here)

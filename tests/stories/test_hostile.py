@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
 
 import pytest
 import yaml
@@ -44,6 +45,21 @@ def link(world, path: str, target: str) -> None:
     place.symlink_to(target)
 
 
+def move(world, path: str, to: str) -> None:
+    """Commit a file under another path that need not fit into a work tree, and push."""
+
+    def git(*arguments: str) -> str:
+        who = ("-c", "user.name=You", "-c", "user.email=you@example.invalid")
+        command = ["git", "-C", str(world.work_tree), *who, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    oid = git("rev-parse", f"HEAD:{path}")
+    git("update-index", "--force-remove", path)
+    git("update-index", "--add", "--cacheinfo", f"100644,{oid},{to}")
+    git("commit", "-q", "-m", "Move")
+    git("push", "-q", "origin", "HEAD:refs/heads/main")
+
+
 # ----------------------------------------------------------------------------- links
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../models/tiny.yaml"])
 def test_a_manifest_that_is_a_link_is_not_followed(world, target):
@@ -82,6 +98,32 @@ def test_a_unit_file_that_is_a_link_holds_every_delete(world, target):
 
     (world.work_tree / "models/tiny.yaml").unlink()
     world.commit("Mended", the_village())
+    tell(world)
+
+    assert is_clean(world)
+    assert before == as_it_stands(world)
+
+
+def test_a_unit_that_moves_to_a_path_nobody_can_check_out_is_not_deleted(settled):
+    """Dropped in silence, the service would look removed, and its pods would go."""
+    files = {path: text for path, text in the_village().items() if path != FLEET}
+    deep = a_fleet(include=["/models/**/*.yaml", "/bundles/*/bundle.yaml"])
+    world = settled({**files, FLEET: deep})
+    before = as_it_stands(world)
+    path = f"models/{'far/' * 1100}tiny.yaml"
+
+    move(world, "models/tiny.yaml", path)
+    tell(world)
+
+    status = fleet_status(world)
+    assert ("True", "PathTooLong") == conditions(status)["Stalled"]
+    ((code, shown, line),) = errors(status)
+    assert ("path-too-long", 0) == (code, line)
+    assert shown.startswith("models/far/")
+    assert len(shown) < len(path)
+    assert before == as_it_stands(world)
+
+    move(world, path, "models/tiny.yaml")
     tell(world)
 
     assert is_clean(world)

@@ -248,6 +248,35 @@ def test_the_inventory_says_what_is_whose_and_why(world, stoker):
     assert "owned" == found["Namespace/llm"]
 
 
+def test_a_create_only_object_is_told_by_diff_and_inventory(world, stoker):
+    """cases.md row 75: whoever wonders why a change of Git does nothing finds the word."""
+    once = {"stoker.dev/reconcile": "create-only"}
+    made = {"bundles/side/side.yaml": a_config_map("side", annotations=once)}
+    world.cluster.create(
+        yaml.safe_load(a_config_map("theirs", namespace="llm")), manager="kubectl-create"
+    )
+    made |= {
+        "bundles/side/theirs.yaml": a_config_map("theirs", annotations=once),
+        "bundles/side/bundle.yaml": a_bundle("side", ("side.yaml", "theirs.yaml")),
+    }
+    world.commit("Once", made)
+    tell(world)
+
+    code, out, _ = stoker("diff")
+    changed = json.loads(stoker("diff", "-o", "json")[1])
+
+    assert 0 == code
+    assert "ConfigMap side  only created where absent, never changed [create-only]" in out
+    (unit,) = changed["units"]
+    assert [("unchanged", "create-only")] * 2 == [
+        (item["action"], item["code"]) for item in unit["objects"]
+    ]
+    found = rows(stoker)
+    assert "owned" == found["ConfigMap/llm/side"]
+    assert "left-alone" == found["ConfigMap/llm/theirs"]
+    assert "never changed [create-only]" in stoker("inventory")[1]
+
+
 def test_an_inventory_as_json_and_text(world, stoker):
     code, out, _ = stoker("inventory", "-o", "json")
     data = json.loads(out)

@@ -94,7 +94,7 @@ def diff_json(changes: ChangeSet, desired: Desired, last: dict[str, Any]) -> dic
         objects = [
             _object(change)
             for change in unit.changes
-            if change.action is not Action.UNCHANGED or change.left_to_others
+            if change.action is not Action.UNCHANGED or change.left_to_others or change.code
         ]
         retiring = [
             {"name": r.name, "stage": str(r.stage), "reason": r.reason} for r in unit.retirements

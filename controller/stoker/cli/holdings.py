@@ -15,6 +15,7 @@ from typing import Any
 from stoker.model.change import Action, Change, ChangeSet
 from stoker.model.fleet import Desired
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.objects.consent import CREATE_ONLY_CODE
 from stoker.objects.inventory import INTENT, Inventory
 from stoker.objects.names import API_VERSION
 
@@ -83,7 +84,7 @@ def holdings(inventory: Inventory, changes: ChangeSet) -> tuple[Holding, ...]:
             continue
         if change.code == "orphan":
             found[unit, ref] = _holding(unit, ref, Standing.ORPHANED, "", change)
-        elif change.code == "reconcile-disabled":
+        elif change.code in {"reconcile-disabled", CREATE_ONLY_CODE}:
             found[unit, ref] = _holding(unit, ref, Standing.LEFT_ALONE, "", change)
     return tuple(found[key] for key in sorted(found))
 
@@ -92,7 +93,9 @@ def _holding(
     unit: UnitRef, ref: ObjectRef, standing: Standing, uid: str, change: Change | None
 ) -> Holding:
     told = change is not None and (
-        change.manifest is None or standing in {Standing.LEFT_ALONE, Standing.INTENT}
+        change.manifest is None
+        or change.code == CREATE_ONLY_CODE
+        or standing in {Standing.LEFT_ALONE, Standing.INTENT}
     )
     if change is None or not told:
         return Holding(unit, ref, standing, uid)

@@ -30,6 +30,11 @@ def notes_of(desired: Desired, snapshot: Snapshot, now_ms: int) -> tuple[str, ..
             notes.append(
                 f"Override {override.ref.short}: {override.replicas} until {until}{reason}"
             )
+    notes += [
+        f"Override {each.ref.short}: not obeyed, its annotation cannot be read: {each.text}"
+        for each in snapshot.unread_overrides
+        if each.ref in refs
+    ]
     for unit in desired.units:
         if unit.flow.depends_on:
             after = ", ".join(str(ref) for ref in unit.flow.depends_on)

@@ -58,6 +58,7 @@ def _snapshot(read: Callable[[str], bytes]) -> Snapshot:
         "unknown": index["unknown"],
         "suspensions": index.get("suspensions", []),
         "overrides": index.get("overrides", []),
+        "unread_overrides": index.get("unreadOverrides", []),
     }
     return from_data(Snapshot, data)
 

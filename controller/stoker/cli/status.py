@@ -77,6 +77,8 @@ def status(
         narrate(f"context {context_name(kubeconfig, context)}, cluster {uid[:8]}…")
     if output == "json":
         narrate(f"source: {view.origin}")
+        for name in view.unread:
+            narrate(f"{name} cannot be read; what it says is unknown")
         sys.stdout.write(json.dumps(dict(shown.documents), indent=2, default=dict) + "\n")
     else:
         sys.stdout.write(render_status(shown, Style(no_color=no_color).paint))

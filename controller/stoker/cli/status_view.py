@@ -7,20 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from stoker.cli.session import Session, Target, local_repo, only_fleet
 from stoker.clock import SystemClock
 from stoker.errors import Stalled, StokerError
-from stoker.git import open_local
+from stoker.git import LocalRepo, open_local
 from stoker.kube.errors import NotFound
-from stoker.model.fleet import Desired
+from stoker.model.fleet import Blob, Desired
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.times import to_milliseconds
+from stoker.objects.health_fields import items
 from stoker.objects.selectors import Selector
 from stoker.reconcile import Reach, State, reconcile, reported
-from stoker.report import StatusView, previous_from_files, view_documents
+from stoker.report import StatusReader, StatusView, previous_from_files, view_documents
 
 __all__ = ["branch_files", "find_view", "is_ready", "only_namespace"]
 
@@ -69,9 +68,18 @@ def find_view(
             code="no-status",
             hint="git fetch origin, or name a cluster with --kubeconfig",
         )
-    documents = {name: _parsed(data) for name, data in files.items()}
     origin += f" ({why})" if why else ""
-    return StatusView(documents, SystemClock().now_ms(), origin=origin, show_all=show_all)
+    return _from_branch(files, origin, show_all=show_all)
+
+
+def _from_branch(files: Mapping[str, bytes], origin: str, *, show_all: bool) -> StatusView:
+    """What the files say; those that cannot be read are named, and are never taken for empty."""
+    reader = StatusReader()
+    read = {name: reader.read(data) for name, data in sorted(files.items())}
+    documents = {name: found.data for name, found in read.items() if found is not None}
+    unread = tuple(name for name, found in read.items() if found is None)
+    now_ms = SystemClock().now_ms()
+    return StatusView(documents, now_ms, origin=origin, show_all=show_all, unread=unread)
 
 
 def _from_cluster(
@@ -126,7 +134,10 @@ def _last_seen(cluster: Cluster, namespace: str, fleet_id: str) -> int | None:
 
 
 def branch_files(path: Path, branch: str) -> tuple[dict[str, bytes], str]:
-    """Files of the status branch as this clone knows it, and which commit that is."""
+    """Our files of the status branch as this clone knows it, and which commit that is.
+
+    One that is too large to be read comes as empty bytes, which no reader takes for a document.
+    """
     for ref in (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}"):
         try:
             repo = open_local(path, ref)
@@ -134,23 +145,25 @@ def branch_files(path: Path, branch: str) -> tuple[dict[str, bytes], str]:
             continue
         try:
             at = repo.resolve(ref)
-            blobs = repo.tree(at.commit)
-            contents = repo.read(blobs)
+            blobs = [blob for blob in repo.tree(at.commit) if _is_ours(blob.path)]
+            found = {blob.path: _content(repo, blob) for blob in blobs}
         except StokerError:
             continue
         finally:
             repo.close()
-        found = {blob.path: data for blob, data in zip(blobs, contents, strict=True)}
         return found, f"git {branch}@{at.commit[:7]}"
     return {}, ""
 
 
-def _parsed(data: bytes) -> Mapping[str, Any]:
+def _is_ours(path: str) -> bool:
+    return path == _STATUS or path.startswith("units/")
+
+
+def _content(repo: LocalRepo, blob: Blob) -> bytes:
     try:
-        found = yaml.load(data, Loader=yaml.CSafeLoader)
-    except yaml.YAMLError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return repo.read((blob,))[0]
+    except Stalled:
+        return b""
 
 
 def only_namespace(view: StatusView, namespace: str) -> StatusView:
@@ -162,15 +175,16 @@ def only_namespace(view: StatusView, namespace: str) -> StatusView:
 
 def _only(view: StatusView, chosen: Callable[[UnitRef], bool]) -> StatusView:
     """The fleet's own trouble, and of the units the chosen ones."""
-    kept, dropped = {}, []
+    kept: dict[str, Mapping[str, Any]] = {}
+    dropped: list[dict[str, Any]] = []
     for path, data in view.documents.items():
         if path == _STATUS or chosen(_unit_of(data)):
             kept[path] = data
         else:
-            dropped += [dict(error) for error in data.get("errors") or ()]
+            dropped += items(dict(data), "errors")
     status = dict(kept.get(_STATUS, {}))
-    attention = [entry for entry in status.get("attention") or () if chosen(_unit_of(entry))]
-    errors = [error for error in status.get("errors") or () if dict(error) not in dropped]
+    attention = [entry for entry in items(status, "attention") if chosen(_unit_of(entry))]
+    errors = [error for error in items(status, "errors") if error not in dropped]
     kept[_STATUS] = {**status, "attention": attention, "errors": errors}
     return replace(view, documents=kept)
 
@@ -183,8 +197,5 @@ def _unit_of(data: Mapping[str, Any]) -> UnitRef:
 
 def is_ready(view: StatusView) -> bool:
     """Whether the fleet's condition Ready is True."""
-    conditions = view.documents.get(_STATUS, {}).get("conditions") or ()
-    return any(
-        isinstance(c, dict) and c.get("type") == "Ready" and c.get("status") == "True"
-        for c in conditions
-    )
+    conditions = items(dict(view.documents.get(_STATUS, {})), "conditions")
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)

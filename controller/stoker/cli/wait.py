@@ -25,6 +25,8 @@ from stoker.cli.style import narrate
 __all__ = ["wait"]
 
 LOOK_EVERY_SECONDS = 1.0
+TELL_EVERY_SECONDS = 30.0
+"""How far a start is, is told again at least so often, though nothing but its time changed."""
 
 
 def wait(
@@ -61,9 +63,9 @@ def wait(
     cluster = mirror_asks.logged_in(
         mirror_asks.Login(kubeconfig, context, as_user, request_timeout)
     )
-    told = ""
+    told, told_at = ("", ""), 0.0
     try:
-        subject = subject_of(cluster, path, target, name, namespace, wanted)
+        subject = subject_of(cluster, path, target, name, namespace, wanted, clock)
         narrate(subject.header)
         started = clock.monotonic()
         while True:
@@ -75,9 +77,11 @@ def wait(
                 narrate(f"{subject.name} {seen.stalled}")
                 return Exit.UNDECIDED
             waited = clock.monotonic() - started
-            if seen.text != told:
-                told = seen.text
-                narrate(f"{round(waited)}s  {told}")
+            news = (seen.progress.words, seen.text)
+            if news != told or (seen.progress.words and waited >= told_at + TELL_EVERY_SECONDS):
+                told, told_at = news, waited
+                words = ", ".join(word for word in (seen.progress.text, seen.text) if word)
+                narrate(f"{round(waited)}s  {words}")
             if waited >= limit:
                 narrate(f"not {goal} within {timeout}")
                 return Exit.DIFFERENCES

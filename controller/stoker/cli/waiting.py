@@ -7,23 +7,26 @@ controller says that what it says of the unit stands: mirrors carry the digest o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from stoker.cli.mirror_asks import Asked, find_fleet, find_mirror
 from stoker.cli.session import Session, Target, local_repo, only_fleet, usage
 from stoker.cli.status_view import find_view
+from stoker.cli.wait_progress import NOTHING, Progress, seen_by
 from stoker.errors import StokerError
 from stoker.git import open_local
 from stoker.kube.errors import NotFound
-from stoker.model.fleet import Desired, Unit
-from stoker.model.ports import Cluster
+from stoker.model.fleet import Desired, ModelService, Unit
+from stoker.model.ports import Clock, Cluster
 from stoker.objects.health_fields import integer, items, mapping, text
 
 __all__ = ["Goal", "Seen", "Subject", "goal_of", "subject_of"]
 
 CONDITIONS = ("Ready", "Healthy")
+DEFAULT_DEADLINE_MS = 1_200_000
+"""coldStart.deadline of services whose file is not at hand (the schema's default)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class Seen:
     reached: bool
     text: str
     stalled: str = ""
+    progress: Progress = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,13 @@ def goal_of(text_: str) -> Goal:
 
 
 def subject_of(
-    cluster: Cluster, path: Path, target: Target, name: str, namespace: str, goal: Goal
+    cluster: Cluster,
+    path: Path,
+    target: Target,
+    name: str,
+    namespace: str,
+    goal: Goal,
+    clock: Clock,
 ) -> Subject:
     """Find what a person means: in the repository if there is one, else among the mirrors."""
     if name.startswith("fleet/"):
@@ -76,7 +86,7 @@ def subject_of(
         asked = find_mirror(cluster, short, place, fleets=False)
         if goal.revision and unit is None:
             raise usage(f"--for: {goal.revision} needs the repository", "--path FOLDER")
-        return _of_service(cluster, asked, goal, unit, desired)
+        return _of_service(cluster, asked, goal, unit, desired, clock)
     return _of_bundle(path, target, unit, goal)
 
 
@@ -109,8 +119,15 @@ def _unit(desired: Desired, name: str, namespace: str) -> Unit | None:
 
 
 def _of_service(
-    cluster: Cluster, asked: Asked, goal: Goal, unit: Unit | None, desired: Desired | None
+    cluster: Cluster,
+    asked: Asked,
+    goal: Goal,
+    unit: Unit | None,
+    desired: Desired | None,
+    clock: Clock,
 ) -> Subject:
+    spec = unit.spec if unit is not None and isinstance(unit.spec, ModelService) else None
+    deadline_ms = spec.cold_start_deadline_ms if spec is not None else DEFAULT_DEADLINE_MS
     digest = unit.digest[:12] if unit is not None and goal.revision else ""
     commit = desired.revision.commit if desired is not None and goal.revision else ""
 
@@ -126,8 +143,13 @@ def _of_service(
         )
         line = f"{ready} Ready, {integer(status, 'warmingReplicas', 0)} warming of {wants}"
         if digest and text(status, "digest") != digest:
-            return Seen(reached=False, text=f"{commit[:7]} is not applied: {_line(status, line)}")
-        return _judged(status, goal, line)
+            open_ = f"{commit[:7]} is not applied: {_line(status, line)}"
+            seen = Seen(reached=False, text=open_)
+        else:
+            seen = _judged(status, goal, line)
+        space = asked.ref.namespace
+        progress = seen_by(cluster, space, status, deadline_ms, clock.now_ms())
+        return replace(seen, progress=progress)
 
     return Subject(f"{asked.ref}", f"fleet {asked.fleet}  {asked.ref}", look)
 

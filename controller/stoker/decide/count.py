@@ -9,23 +9,30 @@ Who owns a count is arbitrated by facts (design section 5):
   (history) is kept; with no history the sum of all live counts, which is never less than
   what was wanted; 1 when nothing stands. The same while a service changes to mode Scheduler.
 - else a live override that has not lapsed (`stoker override`), which never outranks the owners
-  above: it is refused by name; else Git's `spec.replicas`.
+  above: it is refused by name.
+- else Git's `spec.replicas`. Beside an override that cannot be read, the count is at least what
+  was decided last (or stands): more may have been asked for, and unknown never lowers.
 
-Only the second rule reads history.
+The second rule and the last read history.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from stoker.decide.case import Case
 from stoker.decide.fate import is_home
 from stoker.model.fleet import PlacementMode
-from stoker.model.flow import Override
+from stoker.model.flow import Override, UnreadOverride
 from stoker.model.plan import CountReason
+from stoker.model.snapshot import LivePlacement
 from stoker.model.times import rfc3339
 
-__all__ = ["Count", "wanted"]
+__all__ = ["Asked", "Count", "wanted"]
+
+Asked: TypeAlias = Override | UnreadOverride | None
+"""What people ask of a count; None for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +43,7 @@ class Count:
     reason: CountReason
 
 
-def wanted(case: Case, remembered: int | None, override: Override | None = None) -> Count:
+def wanted(case: Case, remembered: int | None, override: Asked = None) -> Count:
     """The count now; `remembered` is what was decided last, None when that is not known.
 
     `override` must not have lapsed.
@@ -46,6 +53,8 @@ def wanted(case: Case, remembered: int | None, override: Override | None = None)
         return _refused(found, override)
     of_git = case.spec.replicas
     assert of_git is not None
+    if isinstance(override, UnreadOverride):
+        return _unread(case, of_git, remembered, override)
     if override is not None:
         return _overridden(case, of_git, override)
     return Count(of_git, CountReason("Git", "spec.replicas"))
@@ -53,30 +62,38 @@ def wanted(case: Case, remembered: int | None, override: Override | None = None)
 
 def _owned(case: Case, remembered: int | None) -> Count | None:
     """The count where somebody else owns it; None where it is Git's to say."""
-    standing = [placement for placement in case.state.placements if not placement.terminating]
+    standing = _standing(case)
     home = [placement for placement in standing if is_home(case, placement)]
     settled = len(home) == len(standing)
     owner = next((p.externally_scaled for p in home if p.externally_scaled), "")
-    if case.spec.placement_mode is PlacementMode.SCHEDULER and home and settled:
-        live = sum(placement.replicas for placement in home)
-        if owner or case.spec.scaling_mode is not None:
-            return Count(live, CountReason(owner or "External", "live value kept"))
+    in_one = case.spec.placement_mode is PlacementMode.SCHEDULER and home and settled
+    if in_one and (owner or case.spec.scaling_mode is not None):
+        return Count(_sum(home), CountReason(owner or "External", "live value kept"))
     if case.spec.replicas is not None:
         return None
     if remembered is not None:
         return Count(remembered, CountReason("External", "count decided last"))
     if standing:
-        live = sum(placement.replicas for placement in standing)
-        return Count(live, CountReason("External", "sum of live counts"))
+        return Count(_sum(standing), CountReason("External", "sum of live counts"))
     return Count(1, CountReason("External", "nothing stands yet"))
 
 
-def _refused(found: Count, override: Override | None) -> Count:
+def _standing(case: Case) -> list[LivePlacement]:
+    return [placement for placement in case.state.placements if not placement.terminating]
+
+
+def _sum(placements: list[LivePlacement]) -> int:
+    return sum(placement.replicas for placement in placements)
+
+
+def _refused(found: Count, override: Asked) -> Count:
     """The owner's count, and that an override beside it does nothing: it was typed by hand, for
     `stoker override` refuses it.
     """
     if override is None:
         return found
+    if isinstance(override, UnreadOverride):
+        return replace(found, reason=replace(found.reason, refused=_cannot_be_read(override)))
     asked = f"{override.replicas} until {rfc3339(override.until_ms)}"
     why = f"{asked}: refused, {found.reason.source} owns the count"
     if override.reason:
@@ -93,3 +110,16 @@ def _overridden(case: Case, of_git: int, override: Override) -> Count:
     if override.reason:
         detail += f": {override.reason}"
     return Count(override.replicas, CountReason("Override", detail))
+
+
+def _unread(case: Case, of_git: int, remembered: int | None, override: UnreadOverride) -> Count:
+    """Git's count, or what was decided last where that is more; no copy of a move counts twice."""
+    why = _cannot_be_read(override)
+    before = remembered if remembered is not None else _sum(_standing(case))
+    if before > of_git:
+        return Count(before, CountReason("Override", f"kept, Git wants {of_git}: {why}"))
+    return Count(of_git, CountReason("Git", "spec.replicas", refused=why))
+
+
+def _cannot_be_read(override: UnreadOverride) -> str:
+    return f"not obeyed, its annotation cannot be read: {override.text}"

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from stoker.decide.case import Case, case_from
-from stoker.decide.count import Count, wanted
+from stoker.decide.count import Asked, Count, wanted
 from stoker.decide.explain import named_rejections
 from stoker.decide.holds import held_for_unknown
 from stoker.decide.moves import earliest
@@ -24,6 +24,7 @@ from stoker.model.fleet import Desired, ModelService, PlacementMode
 from stoker.model.flow import Held, HeldBy, Override
 from stoker.model.history import History, UnitHistory
 from stoker.model.plan import CountReason, Hold, Plan, ServiceDecision
+from stoker.model.refs import UnitRef
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ServiceState, Snapshot
 from stoker.model.times import rfc3339
@@ -73,7 +74,8 @@ def decide_steps(
     decisions: list[ServiceDecision] = []
     wakes: list[int | None] = []
     held = {each.unit: each for each in desired.held if each.whole}
-    overrides = {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
+    overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
+    overrides |= {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
     for case in cases:
         past = known.get(case.ref, UnitHistory())
         unknown = _unknown(case, snapshot)
@@ -84,7 +86,7 @@ def decide_steps(
             decision = _held(case, held[case.ref], wanted(case, past.wanted, override))
         else:
             decision, wake_at_ms = _decided(case, index, past, override, now_ms)
-            wakes += [wake_at_ms, override.until_ms if override is not None else None]
+            wakes += [wake_at_ms, override.until_ms if isinstance(override, Override) else None]
             known[case.ref] = _learned(past, decision, now_ms)
         decisions.append(decision)
         yield decision
@@ -196,7 +198,7 @@ def _left_alone(case: Case, hold: Hold) -> ServiceDecision:
 
 
 def _decided(
-    case: Case, index: Index, past: UnitHistory, override: Override | None, now_ms: int
+    case: Case, index: Index, past: UnitHistory, override: Asked, now_ms: int
 ) -> tuple[ServiceDecision, int | None]:
     count = wanted(case, past.wanted, override)
     in_nodes = case.spec.placement_mode is PlacementMode.NODES

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from stoker.diff.webhooks import WebhookRule, Webhooks
+from stoker.diff.admission import Admission, AdmissionRule
 from stoker.log import get_log
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef
@@ -41,7 +41,7 @@ class Audit:
     """
 
     count: Callable[[str], None] = lambda _result: None
-    webhooks: Webhooks = field(default_factory=Webhooks)
+    admission: Admission = field(default_factory=Admission)
     _at: int | None = None
     _now_ms: int = 0
     _version: str = ""
@@ -49,7 +49,7 @@ class Audit:
     """How much of the day is left to pass over at the higher speed."""
     _window: tuple[int, int] = (0, 0)
     _left: int = 0
-    _rules: frozenset[WebhookRule] = frozenset()
+    _rules: frozenset[AdmissionRule] = frozenset()
     """Of webhooks that changed: what they match is passed over by a second, faster hand."""
     _rest: int = 0
     """How much of the day that hand has before it."""
@@ -61,10 +61,10 @@ class Audit:
         Raises what `Cluster.server` raises.
         """
         version = cluster.server().version
-        self.begin(now_ms, version, self.webhooks.changed(cluster, now_ms))
+        self.begin(now_ms, version, self.admission.changed(cluster, now_ms))
 
     def begin(
-        self, now_ms: int, server_version: str, changed: AbstractSet[WebhookRule] = frozenset()
+        self, now_ms: int, server_version: str, changed: AbstractSet[AdmissionRule] = frozenset()
     ) -> None:
         """Start a pass: the objects whose instant came since the last one are due.
 
@@ -87,7 +87,7 @@ class Audit:
         self._at = (at + moved) % DAY_MS
         self._now_ms, self._version, self._left = now_ms, server_version, AT_ONCE
 
-    def _hurry_after(self, changed: AbstractSet[WebhookRule], at: int, moved: int) -> None:
+    def _hurry_after(self, changed: AbstractSet[AdmissionRule], at: int, moved: int) -> None:
         """Move the second hand; one more change lets it go round once more, for all of them."""
         start = (self._second[0] + self._second[1]) % DAY_MS if self._rest else at
         length = min(moved * AFTER_UPGRADE, self._rest)

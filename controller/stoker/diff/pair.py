@@ -16,7 +16,7 @@ from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.plan import Plan
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects.conflicts import AdoptionRequired
-from stoker.objects.consent import consents_in_git
+from stoker.objects.consent import CREATE_ONLY_CODE, consents_in_git
 from stoker.objects.names import fleet_of_mark
 
 __all__ = ["Pair", "pair", "replaced_by"]
@@ -29,7 +29,8 @@ class Pair:
     `action` is CREATE, CHANGE (compare with `live`, which is ours), WAIT or ERROR; the
     last two say why in `code` and `note`. An ERROR with `live` is somebody else's object.
     `early` is a CREATE whose namespace or kind this same pass has to bring first; `adopts` is
-    a CHANGE of an object that is not ours yet, by Git's consent. UNCHANGED is left alone.
+    a CHANGE of an object that is not ours yet, by Git's consent. UNCHANGED is left alone; with
+    `live` it is ours all the same.
     """
 
     action: Action
@@ -59,6 +60,8 @@ def pair(manifest: Manifest, unit: UnitRef, ground: Ground) -> Pair:
         return Pair(Action.CREATE, note=_absent_note(ref, unit, ground))
     holder = ground.marked_unit(live)
     adopts = holder is None and not ground.is_listed(live)
+    if consents.create_only and not live.is_leaving:
+        return _made_once(live, foreign=adopts or holder not in {None, unit})
     if adopts and (not consents.adopt or fleet_of_mark(live.owner, ref)):
         return Pair(Action.ERROR, live, AdoptionRequired.code)
     if live.is_leaving:
@@ -68,6 +71,16 @@ def pair(manifest: Manifest, unit: UnitRef, ground: Ground) -> Pair:
     if claimed:
         return Pair(Action.WAIT, live, "claimed-by-other-unit", f"{holder} made it, and {claimed}")
     return Pair(Action.CHANGE, live, adopts=adopts)
+
+
+def _made_once(live: LiveObject, *, foreign: bool) -> Pair:
+    """A create-only object that stands, whoever made it."""
+    if foreign:
+        note = "only created where absent; what stands was not made here and is never changed"
+        return Pair(Action.UNCHANGED, None, CREATE_ONLY_CODE, note)
+    return Pair(
+        Action.UNCHANGED, live, CREATE_ONLY_CODE, "only created where absent, never changed"
+    )
 
 
 def _namespace(ref: ObjectRef, ground: Ground) -> Pair | None:

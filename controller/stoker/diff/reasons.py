@@ -19,6 +19,7 @@ _SENT = {
     "namespace-not-found": "The namespace does not exist, and this fleet does not make it.",
     "namespace-terminating": "The namespace is being deleted.",
     "not-found": "The object or its namespace is not there.",
+    "create-only": "Git says to create the object where it is absent and never to change it.",
     "reconcile-disabled": "Git says to leave the object as it is live (stoker.dev/reconcile).",
     "recreate-consented": "A fixed field changes, and Git consents to delete and create.",
     "other-controller-active": "Another GitOps controller still writes the object; stop it first.",

@@ -6,8 +6,10 @@ files outside dot-folders. Its "commit" is a hash over paths and contents.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 from pathlib import Path
 from typing import Self
 
@@ -15,8 +17,9 @@ from stoker.errors import Refused, Retryable, Stalled
 from stoker.git.command import Git
 from stoker.git.commit import blob_oid
 from stoker.git.local import ANYWHERE, find_git_dir, toplevel
-from stoker.git.objects import MAX_BLOB_BYTES
+from stoker.git.objects import MAX_BLOB_BYTES, Listing
 from stoker.model.fleet import Blob
+from stoker.model.left_out import LeftOut, WhyLeftOut, shortened
 from stoker.model.ports import PushResult
 from stoker.model.refs import SourceRevision
 
@@ -31,6 +34,7 @@ class FolderRepo:
     def __init__(self, path: Path) -> None:
         self.root = path.absolute()
         self._contents: dict[str, tuple[int, int, str]] = {}
+        self._last: tuple[str, Listing] = ("", ((), ()))
 
     def __enter__(self) -> Self:
         return self
@@ -44,13 +48,17 @@ class FolderRepo:
     def fetch(self) -> SourceRevision:
         """The files as they are now; the same files give the same id.
 
-        Raises Stalled `repository-not-found` when there is no such folder.
+        Raises Stalled `repository-not-found` when there is no such folder, and
+        `folder-unreadable` when it or one below cannot be listed.
         """
         if not self.root.is_dir():
             raise Stalled(f"{self.root} is not a folder", code="repository-not-found")
-        blobs = self._blobs()
-        listing = "".join(f"{blob.oid} {blob.path}\n" for blob in blobs)
-        return SourceRevision(REF, blob_oid(listing.encode("utf-8", "backslashreplace")))
+        found = self._list()
+        lines = [f"{blob.oid} {blob.path}\n" for blob in found[0]]
+        lines += [f"{each.why.value} {each.path}\n" for each in found[1]]
+        commit = blob_oid("".join(lines).encode("utf-8", "backslashreplace"))
+        self._last = (commit, found)
+        return SourceRevision(REF, commit)
 
     def resolve(self, revision: str) -> SourceRevision:
         """The files as they are now, whatever the revision says: there is only one."""
@@ -58,14 +66,12 @@ class FolderRepo:
         return self.fetch()
 
     def tree(self, commit: str) -> tuple[Blob, ...]:
-        """Every regular file as it is now, sorted by path; symbolic links are left out."""
-        del commit
-        return self._blobs()
+        """Every regular file, sorted by path: as last fetched, or else as it is now."""
+        return self._listed(commit)[0]
 
-    def links(self, commit: str) -> tuple[str, ...]:
-        """Paths of symbolic links as they are now, sorted."""
-        del commit
-        return tuple(name for name in self._names() if (self.root / name).is_symlink())
+    def left_out(self, commit: str) -> tuple[LeftOut, ...]:
+        """Links, submodules and what cannot be read, sorted by path; as of the same time."""
+        return self._listed(commit)[1]
 
     def read(self, blobs: tuple[Blob, ...]) -> tuple[bytes, ...]:
         """Contents in the same order.
@@ -110,26 +116,43 @@ class FolderRepo:
             raise Retryable(f"{blob.path} changed while it was read", code="file-changed")
         return content
 
-    def _names(self) -> list[str]:
-        names = _listed_by_git(self.root)
-        return sorted(_walked(self.root) if names is None else names)
+    def _listed(self, commit: str) -> Listing:
+        known, found = self._last
+        return found if commit == known and known else self._list()
 
-    def _blobs(self) -> tuple[Blob, ...]:
-        found: dict[str, tuple[int, int, str]] = {}
-        for name in self._names():
-            path = self.root / name
+    def _list(self) -> Listing:
+        names = _listed_by_git(self.root)
+        kept: dict[str, tuple[int, int, str]] = {}
+        left_out: list[LeftOut] = []
+        for name in sorted(_walked(self.root) if names is None else names):
             try:
-                state = path.lstat()
-                if path.is_symlink() or not path.is_file():
-                    continue
-                known = self._contents.get(name)
-                if known is None or known[:2] != (state.st_mtime_ns, state.st_size):
-                    known = (state.st_mtime_ns, state.st_size, _oid_of(path, state.st_size))
-            except OSError:
+                found = self._looked_at(name)
+            except (FileNotFoundError, NotADirectoryError):
                 continue
-            found[name] = known
-        self._contents = found
-        return tuple(sorted(Blob(name, oid) for name, (_, _, oid) in found.items()))
+            except OSError as error:
+                long = error.errno == errno.ENAMETOOLONG
+                found = WhyLeftOut.LONG_PATH if long else WhyLeftOut.UNREADABLE
+            if isinstance(found, WhyLeftOut):
+                left_out.append(LeftOut(name.rstrip("/"), found))
+            else:
+                kept[name] = found
+        self._contents = kept
+        blobs = tuple(sorted(Blob(name, oid) for name, (_, _, oid) in kept.items()))
+        return blobs, tuple(left_out)
+
+    def _looked_at(self, name: str) -> tuple[int, int, str] | WhyLeftOut:
+        """Time of change in ns, size and id of a file; its content is only read when these move."""
+        path = self.root / name
+        state = path.lstat()
+        if stat.S_ISLNK(state.st_mode) or stat.S_ISDIR(state.st_mode):
+            # The only folders that git names are other repositories: submodules, or nested.
+            return WhyLeftOut.LINK
+        if not stat.S_ISREG(state.st_mode):
+            return WhyLeftOut.UNREADABLE
+        known = self._contents.get(name)
+        if known is not None and known[:2] == (state.st_mtime_ns, state.st_size):
+            return known
+        return (state.st_mtime_ns, state.st_size, _oid_of(path, state.st_size))
 
 
 def _oid_of(path: Path, size: int) -> str:
@@ -165,10 +188,24 @@ def _listed_by_git(root: Path) -> list[str] | None:
 
 
 def _walked(root: Path) -> list[str]:
+    try:
+        return _names_below(root)
+    except OSError as error:
+        name = shortened(str(error.filename))
+        raise Stalled(
+            f"{name} cannot be listed: {error.strerror}", code="folder-unreadable"
+        ) from error
+
+
+def _names_below(root: Path) -> list[str]:
     names: list[str] = []
-    for folder, folders, files in os.walk(root, followlinks=False):
+    for folder, folders, files in os.walk(root, followlinks=False, onerror=_raised):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         base = Path(folder).relative_to(root)
         linked = [name for name in folders if (Path(folder) / name).is_symlink()]
         names += [(base / name).as_posix() for name in (*files, *linked)]
     return names
+
+
+def _raised(error: OSError) -> None:
+    raise error

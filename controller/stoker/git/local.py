@@ -15,6 +15,7 @@ from stoker.git.command import Git
 from stoker.git.objects import ObjectStore
 from stoker.git.refs import short_name
 from stoker.model.fleet import Blob
+from stoker.model.left_out import LeftOut
 from stoker.model.ports import PushResult
 from stoker.model.refs import SourceRevision
 
@@ -96,12 +97,12 @@ class LocalRepo:
         return SourceRevision(short_name(revision), commit)
 
     def tree(self, commit: str) -> tuple[Blob, ...]:
-        """Every regular file of the commit, sorted by path (links and submodules left out)."""
+        """Every regular file of the commit, sorted by path; see `left_out` for what else it holds."""
         return self._objects.tree(commit)
 
-    def links(self, commit: str) -> tuple[str, ...]:
-        """Paths of its symbolic links and submodules, sorted."""
-        return self._objects.links(commit)
+    def left_out(self, commit: str) -> tuple[LeftOut, ...]:
+        """Its links, submodules and paths that are too long, sorted by path."""
+        return self._objects.left_out(commit)
 
     def read(self, blobs: tuple[Blob, ...]) -> tuple[bytes, ...]:
         """Contents in the same order; raises Stalled `file-too-large` over 5 MiB."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from pathlib import Path
+from typing import TypeAlias
 
 from stoker.errors import Retryable, Stalled
 from stoker.git.batch import BatchNames, BatchReader
@@ -14,13 +15,18 @@ from stoker.git.command import Git
 from stoker.git.refs import is_commit
 from stoker.git.trouble import error_of
 from stoker.model.fleet import Blob
+from stoker.model.left_out import LeftOut, WhyLeftOut
 
 __all__ = ["MAX_BLOB_BYTES", "ObjectStore"]
+
+Listing: TypeAlias = tuple[tuple[Blob, ...], tuple[LeftOut, ...]]
+"""The files of a commit and what else it holds, both sorted by path."""
 
 MAX_BLOB_BYTES = 5 * 2**20
 """No manifest comes near; the API server refuses objects over about 1.5 MiB."""
 MAX_COMMIT_BYTES = 2**20
-MAX_PATH_CHARACTERS = 4096
+MAX_PATH_BYTES = 4096
+"""As Linux takes them: nobody could check out a longer one."""
 KEPT_TREES = 4
 
 REGULAR = (b"100644", b"100755", b"100664")
@@ -36,7 +42,7 @@ class ObjectStore:
         self.git_dir = git_dir
         self._reader = BatchReader(git, git_dir)
         self._names = BatchNames(git, git_dir)
-        self._trees: OrderedDict[str, tuple[tuple[Blob, ...], tuple[str, ...]]] = OrderedDict()
+        self._trees: OrderedDict[str, Listing] = OrderedDict()
 
     def close(self) -> None:
         """End the child processes."""
@@ -52,18 +58,18 @@ class ObjectStore:
         return self._names.oid(ref)
 
     def tree(self, commit: str) -> tuple[Blob, ...]:
-        """Every regular file of a commit, sorted by path; links and submodules are left out.
+        """Every regular file of a commit, sorted by path.
 
         Bytes of a path that are no UTF-8 are shown as escapes. Raises Retryable
         `mirror-corrupt` when the tree cannot be read.
         """
         return self._listed(commit)[0]
 
-    def links(self, commit: str) -> tuple[str, ...]:
-        """Paths of the symbolic links and submodules of a commit, sorted; raises as `tree`."""
+    def left_out(self, commit: str) -> tuple[LeftOut, ...]:
+        """Every other entry of a commit with why it is no file, sorted by path; raises as `tree`."""
         return self._listed(commit)[1]
 
-    def _listed(self, commit: str) -> tuple[tuple[Blob, ...], tuple[str, ...]]:
+    def _listed(self, commit: str) -> Listing:
         kept = self._trees.get(commit)
         if kept is not None:
             return kept
@@ -76,7 +82,7 @@ class ObjectStore:
             raise Retryable(
                 f"the files of commit {commit[:12]} cannot be listed", code="mirror-corrupt"
             ) from error_of("reading", answer.errors, shown=str(self.git_dir.name))
-        found = _blobs_of(answer.out), _links_of(answer.out)
+        found = _listing_of(answer.out)
         self._trees[commit] = found
         while len(self._trees) > KEPT_TREES:
             self._trees.popitem(last=False)
@@ -109,19 +115,26 @@ class ObjectStore:
         self._trees.clear()
 
 
-def _links_of(listing: bytes) -> tuple[str, ...]:
-    paths = (e.partition(b"\t")[2] for e in listing.split(b"\0") if e[:6] in NOT_FOLLOWED)
-    return tuple(sorted(path.decode("utf-8", "backslashreplace") for path in paths))
-
-
-def _blobs_of(listing: bytes) -> tuple[Blob, ...]:
+def _listing_of(listing: bytes) -> Listing:
+    """Every entry of `ls-tree -r -z`: as a file, or by name."""
     blobs: list[Blob] = []
-    for entry in listing.split(b"\0"):
-        if entry[:6] not in REGULAR:
-            continue
-        head, _, path = entry.partition(b"\t")
-        if len(path) > MAX_PATH_CHARACTERS:
-            continue
-        blobs.append(Blob(path.decode("utf-8", "backslashreplace"), head[12:].decode("ascii")))
+    left_out: list[LeftOut] = []
+    for entry in filter(None, listing.split(b"\0")):
+        head, _, raw = entry.partition(b"\t")
+        path = raw.decode("utf-8", "backslashreplace")
+        why = _why_left_out(head[:6], raw)
+        if why is None:
+            blobs.append(Blob(path, head[12:].decode("ascii")))
+        else:
+            left_out.append(LeftOut(path, why))
     blobs.sort()
-    return tuple(blobs)
+    left_out.sort(key=lambda each: each.path)
+    return tuple(blobs), tuple(left_out)
+
+
+def _why_left_out(mode: bytes, path: bytes) -> WhyLeftOut | None:
+    if mode in NOT_FOLLOWED:
+        return WhyLeftOut.LINK
+    if mode not in REGULAR:
+        return WhyLeftOut.UNREADABLE
+    return WhyLeftOut.LONG_PATH if len(path) > MAX_PATH_BYTES else None

@@ -26,6 +26,7 @@ from stoker.git.remote import Remote, connect
 from stoker.git.trouble import Trouble
 from stoker.git.url import parse_address
 from stoker.model.fleet import Blob
+from stoker.model.left_out import LeftOut
 from stoker.model.ports import Clock, PushResult
 from stoker.model.refs import SourceRevision
 
@@ -163,14 +164,14 @@ class GitRepo:
         return SourceRevision(short_name(name), commit)
 
     def tree(self, commit: str) -> tuple[Blob, ...]:
-        """Every regular file of the commit, sorted by path (links and submodules left out)."""
+        """Every regular file of the commit, sorted by path; see `left_out` for what else it holds."""
         with self._noticing_corruption():
             return self._mirror.objects.tree(commit)
 
-    def links(self, commit: str) -> tuple[str, ...]:
-        """Paths of its symbolic links and submodules, sorted."""
+    def left_out(self, commit: str) -> tuple[LeftOut, ...]:
+        """Its links, submodules and paths that are too long, sorted by path."""
         with self._noticing_corruption():
-            return self._mirror.objects.links(commit)
+            return self._mirror.objects.left_out(commit)
 
     def read(self, blobs: tuple[Blob, ...]) -> tuple[bytes, ...]:
         """Contents in the same order; raises Stalled `file-too-large` over 5 MiB."""

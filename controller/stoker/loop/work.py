@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stoker.decide.retry import next_retry_ms
+from stoker.errors import Finding
 from stoker.log import get_log
 from stoker.loop.loop import PassRequest, PassVerdict
+from stoker.loop.step import PassKind
 from stoker.metrics import Metrics
 from stoker.model.history import History
 from stoker.model.outcome import PassOutcome, Result
@@ -24,7 +26,9 @@ __all__ = ["Work"]
 _log = get_log("pass")
 
 RETRY_SECONDS = 15.0
-"""When what left Git waits or failed, look again then; units have their own back-off."""
+"""When what left Git waits or failed, or mirrors began or ceased to be a trouble that only another
+report can tell, look again then; units have their own back-off.
+"""
 LOOK_AGAIN_SECONDS = 1.0
 """After a pass that wrote something: our own writes are folded into the caches, so that no
 watch tells of them, and what they were waited for (traffic off, a freed node) goes on here.
@@ -45,14 +49,21 @@ class Work:
     last: Pass | None = None
     _mirrors_pending: bool = False
     """Whether one pass could not write all mirrors: then the next one follows at once."""
+    _mirrors_news: bool = False
+    """Whether something about mirrors came to be wrong or right since the report of the pass."""
 
     def run(self, request: PassRequest) -> PassVerdict:
-        """Run one pass, hand on its report, and say when to run the next."""
+        """Run one pass, hand on its report, and say when to run the next.
+
+        A notice is answered with the last good revision, of which everything is rendered: a
+        newer commit, however large or slow to read, is for the full pass that follows.
+        """
         history = self.state.history
         rendered = self.parts.renderer.jobs
-        done = reconcile(
-            self.parts, self.state, revision=request.revision, source_finding=request.finding
-        )
+        good, revision = self.state.desired, request.revision
+        if request.kind is PassKind.NOTICE and good is not None:
+            revision = good.revision
+        done = reconcile(self.parts, self.state, revision=revision, source_finding=request.finding)
         self.last = done
         rendered = self.parts.renderer.jobs - rendered
         self.metrics.renders.inc(rendered)
@@ -99,10 +110,12 @@ class Work:
             )
         )
         # After the offer: what the checkpoint ends here has been handed on already.
-        self._mirrors_pending = False
+        self._mirrors_pending = self._mirrors_news = False
         if self.parts.identity.cluster_uid == fleet.cluster_uid:
+            told = _codes(self.mirrors.warnings)
             written = self.mirrors.write(report, checkpoint=self.parts.checkpoint)
             self._mirrors_pending = written.pending
+            self._mirrors_news = told != _codes(written.findings)
 
     def _verdict(self, done: Pass) -> PassVerdict:
         if done.failure is not None and done.outcome is None:
@@ -110,6 +123,8 @@ class Work:
         wishes = [self._seconds_until(wish) for wish in self._instants(done)]
         if self._mirrors_pending:
             wishes.append(0.0)
+        if self._mirrors_news:
+            wishes.append(RETRY_SECONDS)
         if done.outcome is not None:
             if set(_results(done.outcome)) & _WRITTEN:
                 wishes.append(LOOK_AGAIN_SECONDS)
@@ -172,6 +187,10 @@ class Work:
         if done.report is not None:
             units = done.report.memory.units.values()
             self.metrics.set_units(Counter((str(u.sync), str(u.health)) for u in units))
+
+
+def _codes(findings: tuple[Finding, ...]) -> frozenset[str]:
+    return frozenset(finding.code for finding in findings)
 
 
 def _results(outcome: PassOutcome) -> Iterator[Result]:

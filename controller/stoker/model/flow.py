@@ -20,6 +20,7 @@ __all__ = [
     "Override",
     "Standing",
     "Suspension",
+    "UnreadOverride",
     "WindowKind",
 ]
 
@@ -155,3 +156,14 @@ class Override:
     def holds(self, now_ms: int) -> bool:
         """Whether it has not lapsed."""
         return now_ms < self.until_ms
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class UnreadOverride:
+    """An override that somebody asked for and nobody can read: which count, is unknown.
+
+    `text` is what stands there: one printable line, cut.
+    """
+
+    ref: UnitRef
+    text: str

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from stoker.model.fleet import Blob
+from stoker.model.left_out import LeftOut
 from stoker.model.refs import ObjectRef, SourceRevision
 
 __all__ = [
@@ -198,11 +199,11 @@ class Repo(Protocol):
         ...
 
     def tree(self, commit: str) -> tuple[Blob, ...]:
-        """Every regular file of the commit, sorted by path (links and submodules left out)."""
+        """Every regular file of the commit, sorted by path."""
         ...
 
-    def links(self, commit: str) -> tuple[str, ...]:
-        """Paths of its symbolic links and submodules, sorted: nothing follows them."""
+    def left_out(self, commit: str) -> tuple[LeftOut, ...]:
+        """What else it holds, sorted by path: links and submodules, and what cannot be read."""
         ...
 
     def read(self, blobs: tuple[Blob, ...]) -> tuple[bytes, ...]:

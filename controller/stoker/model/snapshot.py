@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from stoker.model.flow import Override, Suspension
+from stoker.model.flow import Override, Suspension, UnreadOverride
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources
 
@@ -218,6 +218,7 @@ class Snapshot:
     suspensions: tuple[Suspension, ...] = ()
     """What people asked for by annotations on mirrors; lapsed ones may be among them."""
     overrides: tuple[Override, ...] = ()
+    unread_overrides: tuple[UnreadOverride, ...] = ()
 
     def service(self, ref: UnitRef) -> ServiceState:
         """What stands of that service; an empty state when nothing does."""

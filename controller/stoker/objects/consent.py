@@ -16,14 +16,16 @@ from stoker.model.refs import ObjectRef
 from stoker.objects.names import ADOPT, ADOPTED, OWNER, PRUNE, RECONCILE, RECREATE, TEMPLATE
 from stoker.objects.owned import our_fields
 
-__all__ = ["Consents", "consents_in_git", "consents_on_live", "problems_of"]
+__all__ = ["CREATE_ONLY_CODE", "Consents", "consents_in_git", "consents_on_live", "problems_of"]
 
-ENABLED, DISABLED = "enabled", "disabled"
+ENABLED, DISABLED, CREATE_ONLY = "enabled", "disabled", "create-only"
+CREATE_ONLY_CODE = "create-only"
+"""The code of a change of such an object that stands."""
 
 _VALUES: dict[str, tuple[str, ...]] = {
     ADOPT: (ENABLED,),
     PRUNE: (ENABLED, DISABLED),
-    RECONCILE: (DISABLED,),
+    RECONCILE: (DISABLED, CREATE_ONLY),
     RECREATE: (ENABLED,),
 }
 """Every annotation by which a file speaks of one object, with the values it may have."""
@@ -51,6 +53,8 @@ class Consents:
     """A change of a fixed field is answered by delete and create."""
     left_alone: bool = False
     """It stays as it is live: no drift, no prune."""
+    create_only: bool = False
+    """It is made where it is absent and never changed; when it leaves Git, prune is as usual."""
     adopted: bool = False
     """Somebody else made it and this fleet took it over."""
 
@@ -64,6 +68,7 @@ def consents_in_git(body: dict[str, Any]) -> Consents:
         keep=_keeps(said),
         recreate=said.get(RECREATE) == ENABLED,
         left_alone=said.get(RECONCILE) == DISABLED,
+        create_only=said.get(RECONCILE) == CREATE_ONLY,
     )
 
 
@@ -86,7 +91,8 @@ def consents_on_live(body: dict[str, Any], manager: str) -> Consents:
 
 def problems_of(ref: ObjectRef, body: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     """(annotation, what is wrong, hint) of each that cannot be obeyed, in the file's order."""
-    for key, value in _annotations(body).items():
+    said = _annotations(body)
+    for key, value in said.items():
         allowed = _VALUES.get(key)
         if allowed is not None:
             if value not in allowed:
@@ -95,6 +101,9 @@ def problems_of(ref: ObjectRef, body: dict[str, Any]) -> Iterator[tuple[str, str
             elif key == RECREATE and (ref.group, ref.kind) not in _RECREATED:
                 message = f"a {ref.kind} is never deleted and made again"
                 yield key, message, "only a Deployment or a Job is"
+            elif key in {ADOPT, RECREATE} and said.get(RECONCILE) == CREATE_ONLY:
+                message = f"{CREATE_ONLY} never touches what stands"
+                yield key, message, f"leave out this one, or {RECONCILE}: {CREATE_ONLY}"
         elif key in {OWNER, ADOPTED, TEMPLATE} or not key.startswith("stoker.dev/"):
             continue
         elif close := get_close_matches(key.partition("/")[2], _BY_NAME, n=1, cutoff=0.7):

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.model.flow import Override, Suspension
+from stoker.model.flow import Override, Suspension, UnreadOverride
 from stoker.model.refs import UnitRef
 from stoker.model.times import instant_of, rfc3339
 
@@ -50,17 +50,18 @@ def suspension_from(ref: UnitRef, annotations: Mapping[str, Any]) -> Suspension 
     return Suspension(ref, _reason(found), instant_of(found.get("since")), until_ms)
 
 
-def override_from(ref: UnitRef, annotations: Mapping[str, Any]) -> Override | None:
-    """The override that the annotations ask for; None for none and for one that is not whole.
+def override_from(ref: UnitRef, annotations: Mapping[str, Any]) -> Override | UnreadOverride | None:
+    """The override that the annotations ask for; None for none, unread for one that is not whole.
 
-    One without an end would last for ever unseen, so it does not count.
+    One without an end would last for ever unseen, so it is not obeyed either.
     """
-    found = _read(annotations.get(OVERRIDE))
-    if found is None:
+    text = annotations.get(OVERRIDE)
+    if text is None:
         return None
+    found = _read(text) or {}
     replicas, until_ms = found.get("replicas"), instant_of(found.get("until"))
     if type(replicas) is not int or not 0 <= replicas <= MOST_REPLICAS or until_ms is None:
-        return None
+        return UnreadOverride(ref, _line(str(text)))
     return Override(ref, replicas, until_ms, _reason(found), instant_of(found.get("since")))
 
 
@@ -96,5 +97,8 @@ def _read(text: object) -> dict[str, Any] | None:
 def _reason(found: Mapping[str, Any]) -> str:
     """One line of at most 200 characters; anybody with rights on the mirror may have typed it."""
     text = found.get("reason")
-    line = text if isinstance(text, str) else ""
-    return "".join(c if c.isprintable() else " " for c in line)[:MAX_REASON].strip()
+    return _line(text if isinstance(text, str) else "")
+
+
+def _line(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text[:MAX_REASON]).strip()

@@ -6,7 +6,8 @@ from stoker.observe.listed import listed
 from stoker.observe.live import CachedLive
 from stoker.observe.observe import Observation, observe
 from stoker.observe.observer import Observer, WatchStatus
-from stoker.observe.pods import requests_of_pod
+from stoker.observe.pods import pod_facts, requests_of_pod
+from stoker.observe.replicas import phase_of
 
 __all__ = [
     "observe",
@@ -18,5 +19,7 @@ __all__ = [
     "WatchStatus",
     "base_keys",
     "listed",
+    "phase_of",
+    "pod_facts",
     "requests_of_pod",
 ]

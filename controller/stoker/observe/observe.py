@@ -77,6 +77,7 @@ def observe(observer: Observer, desired: Desired, now_ms: int) -> Observation:
         unknown=tuple(sorted(unknown.items())),
         suspensions=suspensions,
         overrides=wishes.overrides,
+        unread_overrides=wishes.unread_overrides,
     )
     return Observation(snapshot, observer.live(kinds), wishes.reconcile)
 

@@ -20,7 +20,7 @@ from stoker.objects.health_fields import integer, mapping, text
 from stoker.objects.requests import requests_of_spec
 from stoker.observe.pods import OwnPod, PodFacts, instant
 
-__all__ = ["DeploymentFacts", "LoadProbe", "deployment_facts", "services_from"]
+__all__ = ["DeploymentFacts", "LoadProbe", "deployment_facts", "phase_of", "services_from"]
 
 LoadProbe = Callable[[str], int | None]
 """Running plus waiting requests of the engine at `host:port`; None when it does not answer."""
@@ -154,7 +154,7 @@ def _replica(
     now_ms: int,
 ) -> Replica:
     deadline_ms = DEFAULT_DEADLINE_MS if service is None else service.cold_start_deadline_ms
-    phase, since_ms, reason = _phase(pod, node, deadline_ms, now_ms)
+    phase, since_ms, reason = phase_of(pod, node, deadline_ms, now_ms)
     return Replica(
         name=name,
         uid=pod.uid,
@@ -169,7 +169,9 @@ def _replica(
     )
 
 
-def _phase(pod: OwnPod, node: str, deadline_ms: int, now_ms: int) -> tuple[ReplicaPhase, int, str]:
+def phase_of(
+    pod: OwnPod, node: str, deadline_ms: int, now_ms: int
+) -> tuple[ReplicaPhase, int, str]:
     """Phase, since when, and why (the kubelet's or scheduler's own word, or ours).
 
     A start has `deadline_ms` from creation while unbound, and again from the instant its

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.model.flow import Override, Suspension
+from stoker.model.flow import Override, Suspension, UnreadOverride
 from stoker.model.refs import UnitRef
 from stoker.objects.health_fields import mapping, text
 from stoker.objects.names import FLEET_ID
@@ -44,6 +44,7 @@ class Wishes:
 
     suspensions: tuple[Suspension, ...] = ()
     overrides: tuple[Override, ...] = ()
+    unread_overrides: tuple[UnreadOverride, ...] = ()
     reconcile: str = ""
 
 
@@ -60,6 +61,7 @@ def wishes_of(mirrors: Iterable[MirrorFacts], fleet_id: str) -> Wishes:
     """What is asked of the fleet of that id."""
     suspensions: list[Suspension] = []
     overrides: list[Override] = []
+    unread: list[UnreadOverride] = []
     reconcile = ""
     for facts in mirrors:
         if facts.fleet_id != fleet_id or not facts.asks:
@@ -69,12 +71,15 @@ def wishes_of(mirrors: Iterable[MirrorFacts], fleet_id: str) -> Wishes:
         override = override_from(facts.ref, asks)
         if facts.ref.kind == "Fleet":
             reconcile = asks.get(RECONCILE, reconcile)
-        elif override is not None:
+        elif isinstance(override, Override):
             overrides.append(override)
+        elif override is not None:
+            unread.append(override)
         if suspension is not None:
             suspensions.append(suspension)
     return Wishes(
         tuple(sorted(suspensions, key=lambda wish: wish.ref)),
         tuple(sorted(overrides, key=lambda wish: wish.ref)),
+        tuple(sorted(unread)),
         reconcile,
     )

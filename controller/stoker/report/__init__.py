@@ -2,6 +2,7 @@
 
 from stoker.report.conditions import is_retryable
 from stoker.report.definitions import definition_manifests, definition_texts
+from stoker.report.documents import duration
 from stoker.report.inputs import (
     Event,
     EventType,
@@ -23,6 +24,7 @@ from stoker.report.records import DecisionInputs
 from stoker.report.render_status import Paint, StatusView, render_status, view_documents
 from stoker.report.report import decision_digest, report
 from stoker.report.standings import standings_of
+from stoker.report.status_files import StatusReader
 from stoker.report.unit_report import UnitReport
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "DecisionInputs",
     "definition_manifests",
     "definition_texts",
+    "duration",
     "DeployKey",
     "Event",
     "EventType",
@@ -55,6 +58,7 @@ __all__ = [
     "report",
     "ReportInputs",
     "standings_of",
+    "StatusReader",
     "StatusView",
     "StatusWritten",
     "Submission",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from stoker.errors import Finding
+from stoker.errors import Finding, Severity, SourceLocation
+from stoker.model.flow import UnreadOverride
 from stoker.model.refs import UnitRef
 from stoker.model.snapshot import ServiceState
+from stoker.objects.wishes import OVERRIDE
 from stoker.report.inputs import ReportInputs
 from stoker.report.service_state import ServiceView, pods_unknown
 from stoker.report.unit_state import UnitFacts
@@ -85,8 +87,23 @@ def _findings_by_unit(inputs: ReportInputs) -> dict[str, tuple[Finding, ...]]:
     if inputs.desired is not None:
         add("", inputs.desired.findings)
     add("", inputs.findings)
+    if inputs.snapshot is not None:
+        add("", [_of_override(each) for each in inputs.snapshot.unread_overrides])
     for changes in inputs.changes.units if inputs.changes is not None else ():
         add(str(changes.unit), changes.findings)
     for outcome in inputs.outcome.units if inputs.outcome is not None else ():
         add(str(outcome.unit), outcome.findings)
     return {unit: tuple(findings) for unit, findings in found.items()}
+
+
+def _of_override(unread: UnreadOverride) -> Finding:
+    """That somebody asked for a count in vain: a warning, for nothing is held for it."""
+    message = f"the annotation {OVERRIDE} of the mirror cannot be read and is not obeyed: "
+    return Finding(
+        SourceLocation(),
+        "override-unreadable",
+        message + unread.text,
+        hint=f"set it anew or clear it: stoker override {unread.ref.name}",
+        severity=Severity.WARNING,
+        unit=str(unread.ref),
+    )

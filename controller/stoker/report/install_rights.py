@@ -16,7 +16,11 @@ __all__ = ["InstallNames", "rights"]
 
 READ = ["get", "list", "watch"]
 WRITE = ["get", "list", "watch", "create", "update", "patch", "delete"]
-_WEBHOOKS = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+_ADMISSION = [
+    f"{how}{what}"
+    for how in ("mutating", "validating")
+    for what in ("webhookconfigurations", "admissionpolicies", "admissionpolicybindings")
+]
 """When one changes, the audit asks about what it matches."""
 RBAC_GROUP = "rbac.authorization.k8s.io"
 
@@ -75,7 +79,7 @@ def _cluster_rules(written: list[str]) -> list[dict[str, Any]]:
         _rule(["autoscaling"], ["horizontalpodautoscalers"], READ),
         _rule(["keda.sh"], ["scaledobjects"], READ),
         _rule(["apiextensions.k8s.io"], ["customresourcedefinitions"], READ),
-        _rule(["admissionregistration.k8s.io"], _WEBHOOKS, READ),
+        _rule(["admissionregistration.k8s.io"], _ADMISSION, READ),
         _rule([GROUP], mirrors, WRITE),
         _rule([GROUP], [f"{plural}/status" for plural in mirrors], ["get", "patch", "update"]),
         _rule(["argoproj.io"], ["applications"], READ),

@@ -179,6 +179,11 @@ def _service_status(
         "selector": selector,
         "modelRevision": service.model_revision[:7],
         "nodes": [place.node for place in service.placements if place.node][:100],
+        "starting": [
+            {"node": place.node, "seconds": place.ready_in}
+            for place in service.placements
+            if place.node and place.ready_in is not None
+        ][:100],
         "sync": {"status": report.sync.value},
         "health": {"status": report.health.value},
         "lastAppliedRevision": report.applied_revision,

@@ -13,7 +13,10 @@ from typing import Any
 from stoker.model.parsing import parsed_json
 from stoker.report.plain_yaml import PLAIN, UNPRINTABLE, plain_text
 
-__all__ = ["PlainReader"]
+__all__ = ["MAX_DEPTH", "PlainReader"]
+
+MAX_DEPTH = 100
+"""Levels of indent that are read; we write a handful."""
 
 _ATOM = rf'(?:"(?:[^"\\]|\\.)*"|{PLAIN.pattern}|-[0-9]+)'
 """A text with or without quotes, a number or a word."""
@@ -72,6 +75,8 @@ class PlainReader:
 
     def _below(self, at: int, indent: str) -> tuple[Any, int]:
         """What a key without a value on its line holds: a list beside it or a mapping below."""
+        if len(indent) >= 2 * (MAX_DEPTH - 1):
+            raise _NotPlainError
         following = self._lines[at] if at < len(self._lines) else ""
         if following.startswith(f"{indent}-"):
             return self._list(at, indent)

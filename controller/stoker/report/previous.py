@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from stoker.model.outcome import Condition, Document
 from stoker.model.refs import UnitRef
 from stoker.model.times import instant_of
@@ -20,16 +18,14 @@ from stoker.objects.health_fields import integer, items, mapping, text
 from stoker.objects.health_memo import HealthMemo
 from stoker.report.history import HistoryEntry, history_from_data
 from stoker.report.mirror import Mirror
-from stoker.report.plain_yaml_read import PlainReader
+from stoker.report.status_files import StatusReader
 from stoker.report.substance import substance_digest
 from stoker.report.unit_report import UnitReport
-from stoker.report.units import conditions_from_data, unit_from_document
+from stoker.report.units import conditions_from_data, unit_document, unit_from_document
 
 __all__ = ["STATUS_PATH", "PreviousStatus", "errors_of", "previous_from_files"]
 
 STATUS_PATH = "status.yaml"
-MAX_FILE_BYTES = 1_048_576
-"""A longer file on the status branch is not ours and is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +63,24 @@ class PreviousStatus:
 
 
 def previous_from_files(files: Mapping[str, bytes]) -> PreviousStatus:
-    """Read the files of a status branch; whatever cannot be read is left out."""
-    plain = PlainReader()
-    status = _load(files.get(STATUS_PATH, b""), plain)
+    """Read the files of a status branch; whatever cannot be read is left out.
+
+    The document of a file that somebody edited is made anew, as we would write it.
+    """
+    reader = StatusReader()
+    found = reader.read(files.get(STATUS_PATH, b""))
+    status = found.data if found is not None else {}
     units: dict[UnitRef, UnitReport] = {}
     documents: dict[UnitRef, Document] = {}
     for path in sorted(files):
         if not path.startswith("units/"):
             continue
-        data = _load(files[path], plain)
-        unit = unit_from_document(data)
-        if unit is not None and path == f"units/{unit.ref.file_name}":
+        found = reader.read(files[path])
+        unit = unit_from_document(found.data) if found is not None else None
+        if found is not None and unit is not None and path == f"units/{unit.ref.file_name}":
             units[unit.ref] = unit
-            documents[unit.ref] = Document(path, data)
+            ours = unit_document(unit) if found.edited else Document(path, found.data)
+            documents[unit.ref] = ours
     return PreviousStatus(
         conditions=conditions_from_data(items(status, "conditions")),
         last_attempted=text(status, "lastAttemptedRevision"),
@@ -97,22 +98,6 @@ def errors_of(status: dict[str, Any]) -> tuple[tuple[str, str, int], ...]:
     """What tells one listed error from another, of a status document."""
     found = items(status, "errors")
     return tuple(sorted({(text(e, "code"), text(e, "path"), integer(e, "line", 0)) for e in found}))
-
-
-def _load(content: bytes, plain: PlainReader) -> dict[str, Any]:
-    if not content or len(content) > MAX_FILE_BYTES:
-        return {}
-    if (known := plain.read(content)) is not None:
-        return known
-    try:
-        data = yaml.load(content, Loader=_Loader)  # noqa: S506 - a safe loader, see below
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
-
-
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""For files that people edited: the safe loader, in C where PyYAML was built with it."""
 
 
 def _drift(status: dict[str, Any]) -> tuple[tuple[int, int], ...]:

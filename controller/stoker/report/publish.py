@@ -58,8 +58,8 @@ class Publisher:
     """Publishes until stopped. `turn` is what its thread does, callable from tests.
 
     `count` is told `pushed`, `failed` or `bug` once each, for metrics. `on_change` is called on
-    the publisher's thread when the branch begins or ceases to take our commits: only another
-    pass can show that in the cluster.
+    the publisher's thread when the branch or the data ref begins or ceases to take our commits:
+    only another pass can tell.
     """
 
     def __init__(
@@ -241,8 +241,10 @@ class Publisher:
         self._succeeded(submission, files, result.commit, pushed=result.pushed)
         failed = self._records.publish(submission.fleet_name, submission.detail, decisions)
         with self._news:
-            self._records_failed = failed
+            before, self._records_failed = self._records_failed, failed
             self._decisions = self._decisions[len(decisions) :] if failed is None else ()
+        if (before is None) is not (failed is None):
+            self.on_change()
 
     def _changed_files(self, submission: Submission) -> dict[str, bytes | None]:
         """Only what differs from the branch; a file of a unit that is gone comes as None."""

@@ -17,6 +17,7 @@ REASONS: dict[str, str] = {
     "dependents-first": "It left Git, and goes after what depends on it.",
     "mirrors-forbidden": "The controller may not read or write its mirrors.",
     "mirrors-not-written": "A mirror could not be written; it is tried again.",
+    "override-unreadable": "The override annotation of a mirror cannot be read; it lowers no count.",
     "push-rejected": "The Git server refused the status commit; it is tried again.",
     "records-not-written": "The data ref refuses decision records; status is not affected.",
     "ssh-keygen-failed": "ssh-keygen made no deploy key.",

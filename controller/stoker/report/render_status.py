@@ -30,6 +30,9 @@ Paint = Callable[[str, str], str]
 HEALTHY_ROWS = 20
 """Healthy services listed one by one; beyond that they are counted, unless all are asked for."""
 
+UNREAD_ROWS = 20
+"""Files listed one by one that cannot be read."""
+
 _COLOURS = {
     Health.HEALTHY: "green",
     Health.SUSPENDED: "green",
@@ -47,6 +50,7 @@ class StatusView:
     `documents` is data by path. `origin` is `cluster` or says which commit. `seen_ms` is
     when the controller was last heard of, None to believe the status itself.
     `next_poll_seconds` is None where nobody polls.
+    `unread` are paths of files that nobody can read: what they say is unknown.
     """
 
     documents: Mapping[str, Mapping[str, Any]] = field(hash=False)
@@ -56,6 +60,7 @@ class StatusView:
     written: StatusWritten | None = None
     next_poll_seconds: float | None = None
     show_all: bool = False
+    unread: tuple[str, ...] = ()
 
 
 def view_documents(documents: tuple[Document, ...]) -> dict[str, Mapping[str, Any]]:
@@ -68,6 +73,8 @@ def render_status(view: StatusView, paint: Paint = lambda value, _colour: value)
     status = dict(view.documents.get(STATUS_PATH, {}))
     units = _units(view)
     parts = [[_header(view, status, units, paint)]]
+    if view.unread:
+        parts.append(_unread(view.unread))
     trouble = trouble_lines(status, {str(unit.ref): unit for unit in units}, view.now_ms)
     if trouble:
         parts.append([paint("NEEDS ATTENTION", "bold"), *trouble])
@@ -89,6 +96,12 @@ def _units(view: StatusView) -> list[UnitReport]:
         unit_from_document(data) for path, data in view.documents.items() if path != STATUS_PATH
     )
     return sorted((unit for unit in found if unit is not None), key=lambda unit: unit.ref)
+
+
+def _unread(paths: tuple[str, ...]) -> list[str]:
+    lines = [f"UNREADABLE {clean(path)}   what it says is unknown" for path in paths[:UNREAD_ROWS]]
+    more = len(paths) - UNREAD_ROWS
+    return [*lines, f"  … and {more} more files"] if more > 0 else lines
 
 
 def _header(view: StatusView, status: dict[str, Any], units: list[UnitReport], paint: Paint) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from stoker.model.fleet import ModelService, Unit
 from stoker.model.outcome import Health
-from stoker.model.plan import Attempt, ServiceDecision
+from stoker.model.plan import Attempt, Placement, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.snapshot import (
     LivePlacement,
@@ -172,10 +172,8 @@ def _placements(
     """Decided placements with what lives of them; without a decision, what lives."""
     live = {place.name: place for place in state.placements}
     if decision is not None:
-        lines = [
-            PlacementLine(p.name, p.node, p.pool, p.rev, p.count, *_live_counts(live.get(p.name)))
-            for p in decision.placements
-        ]
+        told = {line.name: line.ready_in for line in (previous.placements if previous else ())}
+        lines = [_decided_line(p, live.get(p.name), told.get(p.name)) for p in decision.placements]
         named = {p.name for p in decision.placements} | {r.name for r in decision.retirements}
         lines += [_line_of(place) for name, place in sorted(live.items()) if name not in named]
     elif blind:
@@ -191,8 +189,22 @@ def _line_of(place: LivePlacement) -> PlacementLine:
     )
 
 
-def _live_counts(place: LivePlacement | None) -> tuple[int, int]:
-    return (place.ready, place.warming) if place is not None else (0, 0)
+def _decided_line(
+    decided: Placement, live: LivePlacement | None, told: int | None
+) -> PlacementLine:
+    """The first estimate of a start stays until it is over: what is loaded by now shortens others."""
+    ready, warming = (live.ready, live.warming) if live is not None else (0, 0)
+    estimate = decided.readiness.p50_ms // 1000 if decided.readiness is not None else None
+    return PlacementLine(
+        decided.name,
+        decided.node,
+        decided.pool,
+        decided.rev,
+        decided.count,
+        ready,
+        warming,
+        None if ready >= decided.count else told if told is not None else estimate,
+    )
 
 
 def _node_line(attempt: Attempt) -> NodeLine:

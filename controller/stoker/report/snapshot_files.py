@@ -78,6 +78,7 @@ def snapshot_files(
         "unknown": to_data(snapshot.unknown),
         "suspensions": to_data(snapshot.suspensions),
         "overrides": to_data(snapshot.overrides),
+        "unreadOverrides": to_data(snapshot.unread_overrides),
         "truncated": 0,
     }
     return _within_limit(index, files, groups)

@@ -38,7 +38,11 @@ class ReplicaCounts:
 
 @dataclass(frozen=True, slots=True)
 class PlacementLine:
-    """Replicas of one rev on one node; `node` is empty in mode Scheduler."""
+    """Replicas of one rev on one node; `node` is empty in mode Scheduler.
+
+    `ready_in` is how many seconds the start was expected to take when it was decided, None
+    where nothing was estimated and once all are Ready.
+    """
 
     name: str
     node: str
@@ -47,6 +51,7 @@ class PlacementLine:
     replicas: int
     ready: int = 0
     warming: int = 0
+    ready_in: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from stoker.model.outcome import Health, ObjectOutcome, Result, Sync, UnitOutcom
 from stoker.model.plan import ServiceDecision
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.snapshot import ServiceState
+from stoker.objects.consent import CREATE_ONLY_CODE
 from stoker.objects.health import ABSENT, HealthVerdict, worst
 from stoker.report.conditions import (
     Judgement,
@@ -42,6 +43,8 @@ __all__ = ["UnitFacts", "error_lines", "unit_report"]
 LISTED = 20
 """Errors and notes kept of one unit or fleet (ux.md)."""
 
+_LEFT = {"reconcile-disabled", CREATE_ONLY_CODE}
+"""Codes of objects that stay as they are because Git says so."""
 _SETTLED = {Action.UNCHANGED, Action.KEEP}
 _WRITTEN = {Result.CREATED, Result.CHANGED, Result.UNCHANGED, Result.KEPT, Result.DELETED}
 
@@ -323,7 +326,7 @@ def _notes(facts: UnitFacts) -> tuple[ObjectLine, ...]:
     found = []
     for change in facts.changes.changes if facts.changes is not None else ():
         result = facts.results.get(change.ref)
-        told = change.action is Action.KEEP or change.code == "reconcile-disabled"
+        told = change.action is Action.KEEP or change.code in _LEFT
         if _stands(change, facts) and not told:
             continue
         if result is not None:

@@ -166,15 +166,18 @@ def _service_to_data(service: ServiceReport) -> dict[str, Any]:
             "rev": service.rev,
         },
         "placements": [
-            {
-                "name": p.name,
-                "node": p.node,
-                "pool": p.pool,
-                "rev": p.rev,
-                "replicas": p.replicas,
-                "ready": p.ready,
-                "warming": p.warming,
-            }
+            _without_empty(
+                {
+                    "name": p.name,
+                    "node": p.node,
+                    "pool": p.pool,
+                    "rev": p.rev,
+                    "replicas": p.replicas,
+                    "ready": p.ready,
+                    "warming": p.warming,
+                },
+                ready_in=p.ready_in,
+            )
             for p in service.placements
         ],
     }

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from stoker.errors import Finding
 from stoker.model.fleet import Blob, Bundle
 from stoker.source.compile import Compiled
-from stoker.source.include import FileIndex, not_followed, resolve_path
+from stoker.source.include import FileIndex, left_out_finding, resolve_path
 from stoker.source.places import Field, closest, dotted
 from stoker.source.schema_bundle import BundleSpec
 
@@ -55,9 +55,9 @@ def _files(
         else:
             blobs = [blob for blob in index.matching(path) if blob.path not in unit_files]
             found.update((blob.path, blob) for blob in blobs)
-            links = index.links_matching(path)
-            findings += [not_followed(link, str(unit.ref)) for link in links]
-            if blobs or links:
+            left_out = index.left_out_matching(path)
+            findings += [left_out_finding(each, str(unit.ref)) for each in left_out]
+            if blobs or left_out:
                 continue
             code, message = "manifest-no-match", f"{pattern!r} matches no file"
         here = (*at, number)

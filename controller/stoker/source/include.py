@@ -2,7 +2,8 @@
 
 Patterns are relative to the folder of the file they stand in, a leading `/` is the
 repository root. `*` and `?` stay within one folder and never match a leading dot, `**`
-crosses folders. Links and submodules are never followed: `links_matching` only names them.
+crosses folders. What holds no file to read (a link, say) is never matched, only named:
+`left_out_matching`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,29 @@ from functools import lru_cache
 
 from stoker.errors import Finding, SourceLocation
 from stoker.model.fleet import Blob
+from stoker.model.left_out import LeftOut, WhyLeftOut, shortened
 
-__all__ = ["FileIndex", "not_followed", "resolve_path"]
+__all__ = ["FileIndex", "left_out_finding", "resolve_path"]
 
 _WILD = re.compile(r"[*?\[]")
+_LEFT_OUT = {
+    WhyLeftOut.LINK: (
+        "link-not-followed",
+        "is a symbolic link or a submodule, and neither is followed",
+        "commit the file itself, or name it out of the pattern's reach",
+    ),
+    WhyLeftOut.LONG_PATH: (
+        "path-too-long",
+        "has a path of {length} characters; over 4,096 bytes nothing is read",
+        "move the file to a shorter path",
+    ),
+    WhyLeftOut.UNREADABLE: (
+        "file-unreadable",
+        "is no file that can be read",
+        "mend it, or name it out of the pattern's reach",
+    ),
+}
+"""Code, message and hint."""
 
 
 def resolve_path(pattern: str, folder: str) -> str | None:
@@ -30,22 +50,18 @@ def resolve_path(pattern: str, folder: str) -> str | None:
     return "" if normal == "." else normal
 
 
-def not_followed(path: str, unit: str = "") -> Finding:
-    """What is wrong where a pattern names a link: left out in silence, its units would go."""
-    return Finding(
-        SourceLocation(path),
-        "link-not-followed",
-        "is a symbolic link or a submodule, and neither is followed",
-        hint="commit the file itself, or name it out of the pattern's reach",
-        unit=unit,
-    )
+def left_out_finding(entry: LeftOut, unit: str = "") -> Finding:
+    """What is wrong where a pattern names no file: left out in silence, its units would go."""
+    code, message, hint = _LEFT_OUT[entry.why]
+    place = SourceLocation(shortened(entry.path))
+    return Finding(place, code, message.format(length=len(entry.path)), hint=hint, unit=unit)
 
 
 class FileIndex:
     """The files of one commit, for many look-ups."""
 
-    def __init__(self, tree: Sequence[Blob], links: Sequence[str] = ()) -> None:
-        self._links = tuple(links)
+    def __init__(self, tree: Sequence[Blob], left_out: Sequence[LeftOut] = ()) -> None:
+        self._left_out = tuple(left_out)
         self._blobs = {blob.path: blob for blob in tree}
         self._paths = sorted(self._blobs)
         folders: dict[str, list[str]] = {}
@@ -76,12 +92,12 @@ class FileIndex:
         expression = _expression(pattern)
         return tuple(self._blobs[path] for path in candidates if expression.fullmatch(path))
 
-    def links_matching(self, pattern: str) -> tuple[str, ...]:
-        """Links and submodules that a pattern from the root names, sorted."""
+    def left_out_matching(self, pattern: str) -> tuple[LeftOut, ...]:
+        """What a pattern from the root names and no file is, in the order given."""
         if not _WILD.search(pattern):
-            return (pattern,) if pattern in self._links else ()
+            return tuple(each for each in self._left_out if each.path == pattern)
         expression = _expression(pattern)
-        return tuple(path for path in self._links if expression.fullmatch(path))
+        return tuple(each for each in self._left_out if expression.fullmatch(each.path))
 
     def under(self, folder: str) -> tuple[Blob, ...]:
         """Every file below a folder (empty: all), sorted by path."""

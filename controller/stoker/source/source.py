@@ -29,7 +29,7 @@ from stoker.source.health_files import (
     missing_runtime,
     read_health_file,
 )
-from stoker.source.include import FileIndex, not_followed, resolve_path
+from stoker.source.include import FileIndex, left_out_finding, resolve_path
 from stoker.source.memo import SourceMemo
 from stoker.source.schema_bundle import BundleSpec
 from stoker.source.trailers import allowed_deletes
@@ -62,7 +62,7 @@ def source(
     key = (revision.ref, revision.commit, path)
     if memo.last is not None and memo.last[0] == key:
         return memo.last[1]
-    index = FileIndex(repo.tree(revision.commit), repo.links(revision.commit))
+    index = FileIndex(repo.tree(revision.commit), repo.left_out(revision.commit))
     read, fleet_blob = _fleet(repo, index, path, revision, memo)
     desired = _desired(repo, index, read, fleet_blob, revision, memo)
     memo.last = (key, desired)
@@ -87,8 +87,9 @@ def _fleet(
 def _fleet_missing(index: FileIndex, path: str, revision: SourceRevision) -> Finding:
     others = [each for each in index.paths() if each.rpartition("/")[2] == "fleet.yaml"]
     hint = did_you_mean(path, others)
-    if index.links_matching(path):
-        hint = "it is a symbolic link, which is never followed"
+    left_out = index.left_out_matching(path)
+    if left_out:
+        hint = f"it {left_out_finding(left_out[0]).message}"
     elif not hint and others:
         hint = f"there is {', '.join(others[:_SUGGESTED])}"
     message = f"no such file in commit {revision.short}; nothing is changed or deleted"
@@ -171,9 +172,9 @@ def _included(
     for pattern in read.include:
         blobs = [blob for blob in index.matching(pattern.path) if blob.path not in others]
         found.update((blob.path, blob) for blob in blobs)
-        links = index.links_matching(pattern.path)
-        findings += [not_followed(path) for path in links]
-        if not blobs and not links:
+        left_out = index.left_out_matching(pattern.path)
+        findings += [left_out_finding(each) for each in left_out]
+        if not blobs and not left_out:
             findings.append(_no_match(pattern, index, "include-no-match"))
     return [found[path] for path in sorted(found)], findings
 
@@ -203,9 +204,10 @@ def _health(
     """What the fleet's health files say; none of their faults stops a unit."""
     cel = Cel()
     blobs = index.matching(HEALTH_FILES)
+    left_out = [left_out_finding(each) for each in index.left_out_matching(HEALTH_FILES)]
     if not blobs:
         memo.health = {}
-        return (), list(missing_runtime(cel))
+        return (), [*left_out, *missing_runtime(cel)]
     wanted = [blob for blob in blobs if (blob.path, blob.oid) not in memo.health]
     for blob, data, problem in _read_all(repo, wanted):
         read = HealthFile(findings=(problem,)) if problem is not None else None
@@ -214,7 +216,7 @@ def _health(
     memo.health = {(b.path, b.oid): file for b, file in zip(blobs, files, strict=True)}
     checks, findings = in_force(files)
     findings += (finding for file in files for finding in file.findings)
-    return checks, [*findings, *missing_runtime(cel)]
+    return checks, [*findings, *left_out, *missing_runtime(cel)]
 
 
 def _unit_files(repo: Repo, blobs: Sequence[Blob], memo: SourceMemo) -> list[UnitFile]:

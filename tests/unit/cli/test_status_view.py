@@ -60,17 +60,57 @@ def test_ready_is_what_the_condition_says():
     assert not is_ready(StatusView({}, 0))
 
 
-def test_the_branch_of_a_clone_is_read_without_a_cluster(shell):
-    """At three in the morning the cluster may be what does not answer."""
+def on_a_branch(shell, files: dict[str, bytes | None]):
+    """A clone with these files on its status branch."""
     folder = shell.fleet()
     subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)
-    files: dict[str, bytes | None] = {
-        path: yaml.safe_dump(data).encode() for path, data in DOCUMENTS.items()
-    }
     with GitRepo(
         str(folder), "main", shell.folder / "mirror", clock=VirtualClock(), allow_file=True
     ) as repo:
         repo.commit_files("refs/heads/stoker-status/local", files, "status")
+    return folder
+
+
+def test_files_of_the_branch_that_cannot_be_read_are_named_and_not_taken_for_empty(shell):
+    """Anybody with rights on the branch can have written them."""
+    deep = b"a: " + b"[" * 200_000
+    files: dict[str, bytes | None] = {
+        path: yaml.safe_dump(data).encode() for path, data in DOCUMENTS.items()
+    }
+    files |= {
+        "units/bundle.web.w.yaml": deep,
+        "units/bundle.web.x.yaml": b"x" * (5 * 2**20 + 1),
+        "notes.txt": b"x" * (5 * 2**20 + 1),
+    }
+    folder = on_a_branch(shell, files)
+
+    answer = shell("status", "-f", folder, "--git", "--all")
+    as_json = shell("status", "-f", folder, "--git", "-o", "json")
+
+    assert (0, 0) == (answer.code, as_json.code)
+    assert "llm/a" in answer.out
+    for name in ("w", "x"):
+        assert f"UNREADABLE units/bundle.web.{name}.yaml   what it says is unknown" in answer.out
+        assert f"units/bundle.web.{name}.yaml cannot be read" in as_json.err
+    assert "notes.txt" not in answer.out
+
+
+def test_a_status_that_cannot_be_read_is_unknown_and_not_ready(shell):
+    folder = on_a_branch(shell, {"status.yaml": b"a: " + b"[" * 200_000})
+
+    answer = shell("status", "-f", folder, "--git")
+
+    assert "Unknown" in answer.out
+    assert "UNREADABLE status.yaml" in answer.out
+    assert 1 == shell("status", "-f", folder, "--git", "--check").code
+
+
+def test_the_branch_of_a_clone_is_read_without_a_cluster(shell):
+    """At three in the morning the cluster may be what does not answer."""
+    files: dict[str, bytes | None] = {
+        path: yaml.safe_dump(data).encode() for path, data in DOCUMENTS.items()
+    }
+    folder = on_a_branch(shell, files)
     answer = shell("status", "-f", folder, "-n", "llm", "--all")
 
     assert answer.code == 0

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from builders import (
     NOW_MS,
@@ -24,7 +26,7 @@ from stoker.decide import decide
 from stoker.decide.case import case_from
 from stoker.decide.count import wanted
 from stoker.model.fleet import PlacementMode, ScalingMode
-from stoker.model.flow import Override
+from stoker.model.flow import Override, UnreadOverride
 from stoker.model.history import History, UnitHistory
 from stoker.model.snapshot import ServiceState
 from stoker.model.times import rfc3339
@@ -180,3 +182,53 @@ def test_a_lapsed_override_is_none():
     plan = decide(a_desired(unit), (a_shape(unit),), snapshot, History(), NOW_MS + 1000)
 
     assert (4, "Git") == (plan.decisions[0].replicas, plan.decisions[0].count.source)
+
+
+UNREAD = UnreadOverride(a_ref("qwen"), '{"replicas": 9}')
+COUNTS = st.integers(0, 20)
+
+
+@given(COUNTS, st.none() | COUNTS, st.lists(COUNTS, max_size=3))
+def test_an_override_that_cannot_be_read_never_lowers_a_count(of_git, remembered, standing):
+    """It may have asked for more; what Git raises is raised all the same."""
+    placements = [node(f"n{number}", count) for number, count in enumerate(standing)]
+    before = remembered if remembered is not None else sum(standing)
+
+    found = wanted(the_case(*placements, replicas=of_git), remembered, UNREAD)
+
+    assert max(of_git, before) == found.replicas
+    assert UNREAD.text in found.reason.detail + found.reason.refused
+
+
+@pytest.mark.parametrize(
+    ("placements", "service", "expected"),
+    [
+        ((home(5, externally_scaled=HPA),), {"replicas": 9, **SCHEDULER}, (5, HPA)),
+        ((node("n1", 2),), EXTERNAL, (2, "External")),
+    ],
+    ids=["autoscaler", "external"],
+)
+def test_an_owner_counts_beside_an_override_that_cannot_be_read(placements, service, expected):
+    case = the_case(*placements, **service)
+
+    found = wanted(case, None, UNREAD)
+
+    assert expected == (found.replicas, found.reason.source)
+    assert UNREAD.text in found.reason.refused
+
+
+def test_an_override_that_became_unreadable_holds_its_count_in_the_plan():
+    """The copies it asked for run; back to Git's count they would be drained unasked."""
+    unit = a_unit(replicas=1)
+    standing = a_state(
+        a_placement("n1", a_replica("a", "n1")), a_placement("n2", a_replica("b", "n2"))
+    )
+    snapshot = replace(
+        a_snapshot(a_node("n1", gpus=1), a_node("n2", gpus=1), services=[standing]),
+        unread_overrides=(UNREAD,),
+    )
+    history = History(((unit.ref, UnitHistory(wanted=2)),))
+
+    (found,) = decide(a_desired(unit), (a_shape(unit),), snapshot, history, NOW_MS).decisions
+
+    assert (2, "Override", ()) == (found.replicas, found.count.source, found.retirements)

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.diff import Audit
+from stoker.diff.admission import KINDS, LOOK_MS, Admission, AdmissionRule
 from stoker.diff.audit import AFTER_UPGRADE, AT_ONCE, DAY_MS, ROUND_MS
-from stoker.diff.webhooks import LOOK_MS, WebhookRule, Webhooks
+from stoker.kube.errors import KindNotFound, api_error
 from stoker.model.ports import ListPage
 from stoker.model.refs import ObjectRef
 
@@ -93,11 +94,11 @@ def test_a_pass_after_a_long_sleep_asks_a_bounded_number():
 
 
 # ------------------------------------------------------------------------ webhooks
-MAPS = WebhookRule(("",), ("configmaps",))
-OTHERS = WebhookRule(("apps",), ("deployments",))
+MAPS = AdmissionRule(("",), ("configmaps",))
+OTHERS = AdmissionRule(("apps",), ("deployments",))
 
 
-def after_a_change(audit: Audit, *rules: WebhookRule) -> list[ObjectRef]:
+def after_a_change(audit: Audit, *rules: AdmissionRule) -> list[ObjectRef]:
     """What is asked within the hour after rules changed, beyond what is due anyway."""
     plain = Audit()
     asked: list[ObjectRef] = []
@@ -126,12 +127,16 @@ def test_the_second_hand_goes_round_once():
 @pytest.mark.parametrize(
     ("rule", "ref", "matches"),
     [
-        (WebhookRule(("*",), ("*",)), ObjectRef("apps", "Deployment", "n", "x"), True),
-        (WebhookRule(("apps",), ("deployments",)), ObjectRef("apps", "Deployment", "n", "x"), True),
-        (WebhookRule(("",), ("deployments",)), ObjectRef("apps", "Deployment", "n", "x"), False),
-        (WebhookRule(("",), ("pods",)), ObjectRef("apps", "Deployment", "n", "x"), False),
+        (AdmissionRule(("*",), ("*",)), ObjectRef("apps", "Deployment", "n", "x"), True),
         (
-            WebhookRule(("networking.k8s.io",), ("networkpolicies",)),
+            AdmissionRule(("apps",), ("deployments",)),
+            ObjectRef("apps", "Deployment", "n", "x"),
+            True,
+        ),
+        (AdmissionRule(("",), ("deployments",)), ObjectRef("apps", "Deployment", "n", "x"), False),
+        (AdmissionRule(("",), ("pods",)), ObjectRef("apps", "Deployment", "n", "x"), False),
+        (
+            AdmissionRule(("networking.k8s.io",), ("networkpolicies",)),
             ObjectRef("networking.k8s.io", "NetworkPolicy", "n", "x"),
             True,
         ),
@@ -149,20 +154,31 @@ def a_configuration(*resources: str, bundle: str = "") -> dict[str, Any]:
 
 
 class Cluster:
-    """Answers the two lists with what is set."""
+    """Answers the lists with what is set by kind, or raises it; other kinds are not served."""
 
-    def __init__(self) -> None:
-        self.bodies: tuple[dict[str, Any], ...] = ()
+    def __init__(self, **bodies: Any) -> None:
+        self.of_kind: dict[str, Any] = bodies
         self.lists = 0
+
+    @property
+    def bodies(self) -> Any:
+        return self.of_kind["MutatingWebhookConfiguration"]
+
+    @bodies.setter
+    def bodies(self, bodies: Any) -> None:
+        self.of_kind["MutatingWebhookConfiguration"] = bodies
 
     def list(self, _group: str, kind: str) -> ListPage:
         self.lists += 1
-        return ListPage("1", self.bodies if kind.startswith("Mutating") else ())
+        found = self.of_kind.get(kind, KindNotFound("not served"))
+        if isinstance(found, Exception):
+            raise found
+        return ListPage("1", found)
 
 
 def test_looks_are_far_apart_and_a_new_certificate_is_no_change():
     """cert-manager renews certificates in webhook configurations all the time."""
-    hooks, cluster = Webhooks(), Cluster()
+    hooks, cluster = Admission(), Cluster()
     cluster.bodies = (a_configuration("deployments"),)
     answers = []
     for minute in range(61):
@@ -170,11 +186,11 @@ def test_looks_are_far_apart_and_a_new_certificate_is_no_change():
         answers.append(hooks.changed(cluster, minute * 60_000))  # type: ignore[arg-type]
 
     assert {frozenset()} == set(answers)
-    assert 2 * 6 == cluster.lists
+    assert len(KINDS) * 6 == cluster.lists
 
 
 def test_old_and_new_rules_count_and_scale_is_left_out():
-    hooks, cluster = Webhooks(), Cluster()
+    hooks, cluster = Admission(), Cluster()
     cluster.bodies = (a_configuration("deployments", "deployments/scale"),)
     hooks.changed(cluster, 0)  # type: ignore[arg-type]
     hooks.changed(cluster, LOOK_MS)  # type: ignore[arg-type]
@@ -183,3 +199,63 @@ def test_old_and_new_rules_count_and_scale_is_left_out():
     found = hooks.changed(cluster, 2 * LOOK_MS)  # type: ignore[arg-type]
 
     assert {("deployments",), ("statefulsets",)} == {rule.resources for rule in found}
+
+
+def a_policy(*resources: str, **spec: Any) -> dict[str, Any]:
+    rule = {"apiGroups": ["apps"], "resources": list(resources)}
+    constraints = {"matchConstraints": {"resourceRules": [rule]}}
+    return {"metadata": {"uid": "1"}, "spec": {**constraints, **spec}}
+
+
+def a_binding(*resources: str, **spec: Any) -> dict[str, Any]:
+    rule = {"apiGroups": ["apps"], "resources": list(resources)}
+    matched = {"matchResources": {"resourceRules": [rule]}} if resources else {}
+    return {"metadata": {"uid": "2"}, "spec": {"policyName": "p", **matched, **spec}}
+
+
+def looked(admission: Admission, cluster: Cluster, look: int) -> set[tuple[str, ...]]:
+    """The resources of what changed, at the look of that number, from 0."""
+    if look == 0:
+        admission.changed(cluster, 0)  # type: ignore[arg-type]
+    found = admission.changed(cluster, (look + 1) * LOOK_MS)  # type: ignore[arg-type]
+    return {rule.resources for rule in found}
+
+
+@pytest.mark.parametrize("how", ["Mutating", "Validating"])
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "resources"),
+    [
+        ("Policy", (a_policy("deployments"),), (a_policy("deployments", x=1),), ("deployments",)),
+        ("Policy", (), (a_policy("deployments"),), ("deployments",)),
+        ("Policy", (a_policy("deployments"),), (), ("deployments",)),
+        ("Policy", KindNotFound("no"), (a_policy("deployments"),), ("deployments",)),
+        ("PolicyBinding", (), (a_binding("jobs"),), ("jobs",)),
+        ("PolicyBinding", (a_binding(),), (a_binding(validationActions=["Warn"]),), ("*",)),
+    ],
+    ids=["changed", "added", "removed", "served from now on", "bound", "bound to all"],
+)
+def test_what_a_changed_policy_matches_is_due(how, kind, before, after, resources):
+    """A policy refuses or changes what is sent as a webhook does, and no watch tells."""
+    admission, cluster = Admission(), Cluster(**{f"{how}Admission{kind}": before})
+    assert set() == looked(admission, cluster, 0)
+
+    cluster.of_kind[f"{how}Admission{kind}"] = after
+
+    assert {resources} == looked(admission, cluster, 1)
+    assert set() == looked(admission, cluster, 2)
+
+
+def test_a_kind_that_cannot_be_read_is_no_change_and_hides_no_other():
+    """Who upgrades has no right to read policies before the next install."""
+    forbidden = api_error(403, {"message": "no"}, what="list")
+    cluster = Cluster(ValidatingAdmissionPolicy=(a_policy("jobs"),))
+    cluster.bodies = (a_configuration("deployments"),)
+    admission = Admission()
+    looked(admission, cluster, 0)
+
+    cluster.of_kind["ValidatingAdmissionPolicy"] = forbidden
+    cluster.bodies = (a_configuration("statefulsets"),)
+
+    assert {("deployments",), ("statefulsets",)} == looked(admission, cluster, 1)
+    cluster.of_kind["ValidatingAdmissionPolicy"] = (a_policy("cronjobs"),)
+    assert {("jobs",), ("cronjobs",)} == looked(admission, cluster, 2)

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from fakes_live import FakeLive, applied_by
 from stoker.diff import DiffMemo, diff
 from stoker.errors import Unreachable
@@ -243,6 +245,51 @@ def test_a_deleted_object_is_made_again_and_says_so():
     change = one(config(), FakeLive(), inventory=inventory)
 
     assert (change.action, change.note) == (Action.CREATE, "somebody deleted it")
+
+
+def once(data=None):
+    return config(data=data, annotations={"stoker.dev/reconcile": "create-only"})
+
+
+def test_a_create_only_object_is_made_where_it_is_absent():
+    """cases.md row 75."""
+    inventory = EMPTY.union([(A, ref_from_manifest(once()), "u1")])
+
+    assert Action.CREATE is one(once(), FakeLive()).action
+    assert Action.CREATE is one(once(), FakeLive(), inventory=inventory).action
+
+
+@pytest.mark.parametrize("made_by", [US, "terraform"])
+@pytest.mark.parametrize("mark", [A, B, None], ids=["ours", "another unit's", "unmarked"])
+def test_a_create_only_object_that_stands_is_never_changed(made_by, mark):
+    """cases.md row 75: whoever made it, and whatever Git says by now."""
+    body = once() if mark is None else marked(mark, once())
+    live = FakeLive().put(applied_by(made_by, body))
+
+    found = one(once({"a": "2"}), live)
+
+    assert (Action.UNCHANGED, "create-only") == (found.action, found.code)
+    assert found.payload is None
+    assert bool(found.live_uid) is (mark == A)
+
+
+def test_only_a_create_only_object_of_ours_is_proven_for_the_inventory():
+    """The UID in it is what prune goes by."""
+    for mark, proven in ((A, 1), (None, 0)):
+        body = once() if mark is None else marked(mark, once())
+        live = FakeLive().put(applied_by(US, body))
+        found = diff(
+            desired(A), (rendered(A, once()),), live, EMPTY, NO_CLUSTER, FLEET_ID, DiffMemo()
+        )
+        assert proven == len(found.proven)
+        assert () == found.forgotten
+        assert found.units[0].in_sync
+
+
+def test_a_create_only_object_whose_state_is_unknown_is_waited_for():
+    ref = ref_from_manifest(once())
+
+    assert "live-state-unknown" == one(once(), FakeLive(unknown={ref: "forbidden"})).code
 
 
 def plan_of(*placements):

@@ -5,6 +5,7 @@ import pytest
 from stoker.errors import Stalled
 from stoker.git import GitRepo
 from stoker.git.command import Git
+from stoker.model.left_out import LeftOut, WhyLeftOut
 from stoker.model.refs import SourceRevision
 
 
@@ -35,7 +36,27 @@ def test_links_and_submodules_are_left_out(origin, open_repo):
     paths = [blob.path for blob in repo.tree(commit)]
 
     assert paths == ["a.yaml"]
-    assert repo.links(commit) == ("link.yaml", "module")
+    assert repo.left_out(commit) == (
+        LeftOut("link.yaml", WhyLeftOut.LINK),
+        LeftOut("module", WhyLeftOut.LINK),
+    )
+
+
+def test_a_path_over_the_limit_is_named_and_one_at_it_is_a_file(origin, open_repo):
+    """Dropped in silence, the unit in it would look removed, and be pruned."""
+    origin.commit({"a.yaml": "1"})
+    oid = origin.git("rev-parse", "HEAD:a.yaml")
+    at, over = ("models/" + "x" * (size - 7) for size in (4096, 4097))
+    for path in (at, over):
+        origin.git("update-index", "--add", "--cacheinfo", f"100644,{oid},{path}")
+    origin.git("commit", "-q", "-m", "Long")
+    origin.git("push", "-q", str(origin.bare), "HEAD:refs/heads/main")
+    repo = open_repo()
+
+    commit = repo.fetch().commit
+
+    assert ["a.yaml", at] == [blob.path for blob in repo.tree(commit)]
+    assert repo.left_out(commit) == (LeftOut(over, WhyLeftOut.LONG_PATH),)
 
 
 @pytest.mark.parametrize("spelling", ["main", "refs/heads/main"])

@@ -15,7 +15,8 @@ from stoker.loop.step import PassKind
 from stoker.loop.work import LOOK_AGAIN_SECONDS, RETRY_SECONDS, Work
 from stoker.model.refs import SourceRevision
 from stoker.render import Renderer
-from stoker.report import Submission, mirrors_write
+from stoker.report import MirrorWriter, Submission, mirrors_write
+from stoker.report.mirrors_write import MirrorsWritten
 from stories.files import FLEET, QUICK, a_fleet, a_service, the_fleet
 
 WIDGET = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: one}\nspec: {size: 1}\n"
@@ -52,12 +53,16 @@ def work_of(world: World) -> Work:
     return world.work
 
 
-def run(world: World, revision: str, finding: Finding | None = None) -> PassVerdict:
+def run(
+    world: World,
+    revision: str,
+    finding: Finding | None = None,
+    kind: PassKind = PassKind.FULL,
+) -> PassVerdict:
     """One pass of the world's own Work, on caches that are up to date."""
     work = work_of(world)
     work.parts.observer.refresh()
-    request = PassRequest(PassKind.FULL, SourceRevision("main", revision), finding)
-    return work.run(request)
+    return work.run(PassRequest(kind, SourceRevision("main", revision), finding))
 
 
 def fetched(world: World, message: str, files: dict[str, str | None]) -> str:
@@ -119,6 +124,36 @@ def test_a_source_without_news_fails_no_pass(settled):
     assert done.outcome is not None
 
 
+def test_a_notice_is_answered_before_a_new_commit_is_read(settled):
+    """Design 2: a notice pass works on the last good revision, of which all is rendered."""
+    world = settled()
+    work = work_of(world)
+    good = work.parts.repo.fetch().commit
+    more = fetched(world, "More", dict(the_fleet(a_service(), a_service("other"))))
+    rendered, read = work.parts.renderer.jobs, work.parts.source_memo.parsed
+
+    run(world, more, kind=PassKind.NOTICE)
+
+    assert work.last is not None
+    assert work.last.attempted is not None
+    assert good == work.last.attempted.commit
+    assert (rendered, read) == (work.parts.renderer.jobs, work.parts.source_memo.parsed)
+    run(world, more)
+    assert more == work.last.attempted.commit
+    assert work.parts.renderer.jobs > rendered
+
+
+def test_a_notice_before_any_commit_was_read_is_a_pass_like_any_other(settled):
+    world = settled()
+    work = work_of(world)
+    head = work.parts.repo.fetch().commit
+    work.state.desired = None
+
+    assert not run(world, head, kind=PassKind.NOTICE).failed
+    assert work.last is not None
+    assert work.last.outcome is not None
+
+
 def test_a_pass_that_stopped_early_failed(settled):
     """The loop backs off; in another cluster nothing is written, mirrors included."""
     world = settled()
@@ -139,6 +174,30 @@ def test_mirrors_that_did_not_fit_into_a_pass_follow_at_once(settled, monkeypatc
     assert 0.0 == run(world, commit).wake_in
     monkeypatch.undo()
     assert 0.0 != run(world, commit).wake_in
+
+
+def test_trouble_with_mirrors_and_its_end_are_told_by_another_pass(settled, monkeypatch):
+    """They are written after the report, so it would name what is over until something happens."""
+    world = settled()
+    work = work_of(world)
+    write = work.mirrors.write
+    told = (Finding(SourceLocation(), "mirrors-not-written", "no answer"),)
+
+    def refused(report, **options):
+        write(report, **options)
+        work.mirrors.warnings = told
+        return MirrorsWritten(told, 0, pending=False)
+
+    work.parts.warnings = lambda: work.mirrors.warnings
+    head = work.parts.repo.fetch().commit
+    monkeypatch.setattr(
+        MirrorWriter, "write", lambda _, *args, **options: refused(*args, **options)
+    )
+    asked = [run(world, head).wake_in for _ in range(2)]
+    monkeypatch.undo()
+    asked += [run(world, head).wake_in for _ in range(2)]
+
+    assert [RETRY_SECONDS, None, RETRY_SECONDS, None] == asked
 
 
 def test_the_report_is_handed_on_before_the_mirrors_are_written(settled, monkeypatch):

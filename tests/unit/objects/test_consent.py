@@ -22,6 +22,7 @@ def saying(**words):
         ({"prune": "disabled"}, Consents(keep=True)),
         ({"recreate": "enabled"}, Consents(recreate=True)),
         ({"reconcile": "disabled"}, Consents(left_alone=True)),
+        ({"reconcile": "create-only"}, Consents(create_only=True)),
         ({"adopt": "disabled", "prune": "yes", "reconcile": "enabled"}, Consents()),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
@@ -64,7 +65,7 @@ def test_an_adopted_object_is_known_by_its_annotation():
     [
         ({"stoker.dev/prune": "keep"}, "enabled or disabled"),
         ({"stoker.dev/adopt": "disabled"}, "enabled, or leave"),
-        ({"stoker.dev/reconcile": True}, "disabled, or leave"),
+        ({"stoker.dev/reconcile": True}, "disabled or create-only, or leave"),
         ({"stoker.dev/recreate": "enabled"}, "only a Deployment or a Job"),
         ({"stoker.dev/adpot": "enabled"}, "did you mean stoker.dev/adopt?"),
     ],
@@ -76,6 +77,24 @@ def test_a_word_that_nobody_obeys_is_told(annotations, told):
 
     assert key in annotations
     assert told in hint
+
+
+@pytest.mark.parametrize("other", ["adopt", "recreate"])
+def test_create_only_beside_a_consent_to_touch_the_object_contradicts_itself(other):
+    body = deployment()
+    words = {"stoker.dev/reconcile": "create-only", f"stoker.dev/{other}": "enabled"}
+    body["metadata"]["annotations"] = words
+    ((key, message, _),) = problems_of(ref_from_manifest(body), body)
+
+    assert f"stoker.dev/{other}" == key
+    assert "never touches" in message
+
+
+def test_create_only_on_a_live_object_protects_nothing():
+    """Whoever made it once prunes it by the usual rules."""
+    live = applied_by(US, saying(reconcile="create-only"))
+
+    assert Consents() == consents_on_live(live, US)
 
 
 def test_our_own_marks_and_other_tools_words_are_no_problem():

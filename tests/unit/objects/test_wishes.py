@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.model.flow import Override, Suspension
+from stoker.model.flow import Override, Suspension, UnreadOverride
 from stoker.model.refs import UnitRef
 from stoker.objects.wishes import (
     OVERRIDE,
@@ -69,8 +69,17 @@ def test_what_cannot_be_read_suspends_without_an_end(text):
     ids=["empty", "bare", "no-end", "text", "bool", "negative", "huge", "no-zone"],
 )
 def test_an_override_that_is_not_whole_does_not_count(text):
-    """One without an end would last for ever unseen."""
-    assert override_from(QWEN, {OVERRIDE: text}) is None
+    """One without an end would last for ever unseen; that somebody asked is told with the text."""
+    assert UnreadOverride(QWEN, text) == override_from(QWEN, {OVERRIDE: text})
+
+
+def test_of_an_override_nobody_can_read_one_line_is_shown():
+    """It comes from whoever may write the mirror, and goes into logs and status."""
+    found = override_from(QWEN, {OVERRIDE: "3\n\x1b[31m" + "x" * 100_000})
+
+    assert isinstance(found, UnreadOverride)
+    assert found.text.isprintable()
+    assert len(found.text) <= 200
 
 
 def test_nothing_is_asked_without_the_annotations():

@@ -68,8 +68,18 @@ def test_mirrors_of_another_fleet_and_those_made_by_hand_ask_nothing():
     assert wishes() == wishes(other, by_hand)
 
 
-def test_an_override_on_the_fleet_means_nothing():
-    assert () == wishes(a_mirror("Fleet", override=AN_OVERRIDE)).overrides
+@pytest.mark.parametrize("text", [AN_OVERRIDE, "3"])
+def test_an_override_on_the_fleet_means_nothing(text):
+    found = wishes(a_mirror("Fleet", override=text))
+
+    assert ((), ()) == (found.overrides, found.unread_overrides)
+
+
+def test_an_override_that_cannot_be_read_is_seen_as_such():
+    found = wishes(a_mirror(override='{"replicas": 3}'))
+
+    assert () == found.overrides
+    assert ['{"replicas": 3}'] == [each.text for each in found.unread_overrides]
 
 
 @pytest.mark.parametrize(

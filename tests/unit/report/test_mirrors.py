@@ -5,7 +5,7 @@ import pytest
 
 from stoker.errors import StokerError, Unreachable
 from stoker.kube.errors import api_error
-from stoker.model.plan import CountReason
+from stoker.model.plan import CountReason, Readiness, WarmthClass
 from stoker.model.ports import ListPage
 from stoker.model.refs import ObjectRef, ref_from_manifest
 from stoker.report.inputs import Report, StatusWritten
@@ -104,6 +104,34 @@ def test_surge_copies_are_left_out_and_warming_replicas_shown_beside():
     ).status["status"]
 
     assert (4, 3, 2) == (status["replicas"], status["readyReplicas"], status["warmingReplicas"])
+
+
+def starting_in(result: Report) -> list[tuple[str, int]]:
+    shown = mirror(result).status["status"]["starting"]
+    return [(entry["node"], entry["seconds"]) for entry in shown]
+
+
+def estimated(*, ready: int, seconds: int) -> dict[str, Any]:
+    """Four replicas of which so many are Ready, and what the last is expected to take now."""
+    found = decision(ready=ready, warming=4 - ready)
+    readiness = Readiness(WarmthClass.COLD, seconds * 1000, 2 * seconds * 1000)
+    *others, last = found.placements
+    placements = (*others, replace(last, readiness=readiness if ready < 4 else None))
+    found = replace(found, placements=placements)
+    return {"plan": plan(found), "snapshot": snapshot(ready_on(QWEN, ready))}
+
+
+def test_the_first_estimate_of_a_start_is_shown_until_it_is_over():
+    """A later one is of what is left to load; whoever waits wants to know of how much."""
+    first = made(**estimated(ready=3, seconds=250))
+    second = report(next_pass(inputs(), first.memory, **estimated(ready=3, seconds=90)))
+    third = report(next_pass(inputs(), second.memory, **estimated(ready=4, seconds=90)))
+
+    assert [[("l4-od-4", 250)], [("l4-od-4", 250)], []] == [
+        starting_in(result) for result in (first, second, third)
+    ]
+    assert mirror(second) is mirror(first)
+    assert first.substance == second.substance
 
 
 def test_an_unknown_count_is_not_written():

@@ -185,6 +185,38 @@ def test_only_a_branch_that_begins_or_ceases_to_take_commits_wakes_a_pass():
     assert 3 == len(woken)
 
 
+def test_trouble_with_the_data_ref_and_its_end_wake_a_pass():
+    """Only another report can take the warning out of status.yaml; while it lasts none is asked."""
+    world = World()
+    world.look()
+    world.wait(0)
+    woken: list[int] = []
+    world.publisher.on_change = lambda: woken.append(world.clock.now_ms())
+    world.forge.trouble[RECORDS] = "refs/stoker is not allowed here"
+    for replicas, times in ((3, 1), (2, 1)):
+        world.look(**fewer(replicas))
+        world.wait(60)
+        assert times == len(woken)
+    world.forge.trouble.clear()
+    world.look(**fewer(1))
+    world.wait(60)
+
+    assert 2 == len(woken)
+
+
+def test_a_warning_that_flaps_commits_once_a_flush_interval():
+    """A pass may run every second; the branch is for people."""
+    world = World()
+    world.look()
+    world.wait(0)
+    before = len(world.forge.pushed())
+    for number in range(120):
+        world.look(warnings=(finding("flapping"),) if number % 2 else ())
+        world.wait(1)
+
+    assert len(world.forge.pushed()) - before in {1, 2}
+
+
 def test_a_restart_of_an_idle_fleet_commits_nothing():
     world = World()
     world.look()

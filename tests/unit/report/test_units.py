@@ -35,7 +35,17 @@ services = st.builds(
     model_revision=words,
     rev=words,
     placements=st.tuples(
-        st.builds(PlacementLine, words, words, words, words, numbers, numbers, numbers)
+        st.builds(
+            PlacementLine,
+            words,
+            words,
+            words,
+            words,
+            numbers,
+            numbers,
+            numbers,
+            st.none() | numbers,
+        )
     ),
     retirements=st.tuples(st.builds(RetirementLine, words, words, words, numbers)) | st.just(()),
     holds=st.tuples(st.builds(HoldLine, words, words, words)) | st.just(()),

@@ -7,6 +7,7 @@ from textwrap import dedent
 
 from stoker.errors import Stalled
 from stoker.model.fleet import Blob, Desired, Unit
+from stoker.model.left_out import LeftOut
 from stoker.model.refs import SourceRevision
 from stoker.source import SourceMemo, source
 
@@ -50,7 +51,7 @@ class MemoryRepo:
         self.text = message
         self.reads = 0
         self.ref = "main"
-        self.linked: tuple[str, ...] = ()
+        self.missed: tuple[LeftOut, ...] = ()
 
     @property
     def commit(self) -> str:
@@ -70,9 +71,9 @@ class MemoryRepo:
             for path, content in sorted(self.files.items())
         )
 
-    def links(self, commit):
+    def left_out(self, commit):
         assert commit == self.commit
-        return tuple(sorted(self.linked))
+        return self.missed
 
     def read(self, blobs):
         self.reads += len(blobs)

@@ -6,12 +6,15 @@ import pytest
 
 from stoker.errors import BadInput
 from stoker.model.fleet import Bundle
+from stoker.model.left_out import LeftOut, WhyLeftOut
 from stoker.source import source
+from stoker.source.include import left_out_finding
 from unit.source.source_builders import (
     BUNDLE,
     FLEET,
     SERVICE,
     MemoryRepo,
+    codes,
     desired_of,
     fleet_with,
     with_spec,
@@ -90,16 +93,55 @@ def test_a_name_that_becomes_a_path_a_label_or_an_address_is_plain(old, new, fie
     assert field in [f.field for f in desired.findings]
 
 
-@pytest.mark.parametrize("path", ["models/l.yaml", "models/m.yaml"])
-def test_a_link_that_a_pattern_names_is_told_and_holds_deletes(path):
-    """b.A rows 4 and 5."""
+LEFT_OUT = [
+    (WhyLeftOut.LINK, "link-not-followed"),
+    (WhyLeftOut.LONG_PATH, "path-too-long"),
+    (WhyLeftOut.UNREADABLE, "file-unreadable"),
+]
+
+
+@pytest.mark.parametrize(("why", "code"), LEFT_OUT)
+def test_what_a_pattern_names_and_no_file_is_is_told_and_holds_deletes(why, code):
+    """b.A rows 4 and 5: left out in silence, the unit that was moved there would be pruned."""
     repo = MemoryRepo({"fleet.yaml": FLEET, "models/q.yaml": SERVICE, "models/b.yaml": BUNDLE})
-    repo.linked = (path, "elsewhere/x.yaml")
+    repo.missed = (LeftOut("elsewhere/x.yaml", why), LeftOut("models/l.yaml", why))
 
     desired = source(repo, "fleet.yaml")
 
-    assert {("link-not-followed", path)} == {(f.code, f.location.path) for f in desired.findings}
+    assert {(code, "models/l.yaml")} == {(f.code, f.location.path) for f in desired.findings}
     assert not desired.unit_set_known
+
+
+@pytest.mark.parametrize(("why", "code"), LEFT_OUT)
+def test_a_health_file_that_cannot_be_read_is_told(why, code):
+    """Otherwise its rules would cease without a word."""
+    repo = MemoryRepo({"fleet.yaml": FLEET, "models/q.yaml": SERVICE})
+    repo.missed = (LeftOut("policies/health/l.yaml", why),)
+
+    assert [code] == codes(source(repo, "fleet.yaml"))
+
+
+def test_a_fleet_file_that_cannot_be_read_is_missing_and_says_why():
+    repo = MemoryRepo({"models/q.yaml": SERVICE})
+    repo.missed = (LeftOut("fleet.yaml", WhyLeftOut.LINK),)
+
+    with pytest.raises(BadInput, match="symbolic link") as caught:
+        source(repo, "fleet.yaml")
+
+    assert caught.value.code == "fleet-file-missing"
+
+
+def test_a_path_that_is_too_long_is_shown_by_its_ends():
+    """Whoever looks for the file needs both, and no log wants all of it."""
+    path = f"models/{'a' * 5000}/b.yaml"
+
+    finding = left_out_finding(LeftOut(path, WhyLeftOut.LONG_PATH))
+
+    shown = finding.location.path
+    assert shown.startswith("models/aaa")
+    assert shown.endswith("aaa/b.yaml")
+    assert len(shown) < 250
+    assert f"{len(path)} characters" in finding.message
 
 
 def test_files_are_found_by_the_letters_they_are_spelled_with():

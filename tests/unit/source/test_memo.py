@@ -88,7 +88,7 @@ class FrozenRepo(MemoryRepo):
         del commit
         return self.listing
 
-    def links(self, commit):
+    def left_out(self, commit):
         del commit
         return ()
 
