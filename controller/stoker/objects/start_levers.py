@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 from stoker.objects.start_phases import Phase, Span
 
-__all__ = ["LEVERS", "Lever", "Saving", "savings_of", "with_levers"]
+__all__ = ["LEVERS", "Lever", "Saving", "left_of", "savings_of", "with_levers"]
 
 _RESTORED = (Phase.PROCESS, Phase.DEVICE, Phase.COMPILE, Phase.GRAPHS, Phase.ENGINE_INIT)
 _ASLEEP = (
@@ -166,6 +167,36 @@ def savings_of(spans: Iterable[Span]) -> tuple[Saving, ...]:
     found = [_saving(lever, known) for lever in LEVERS]
     helping = [saving for saving in found if saving.most_ms > 0]
     return tuple(sorted(helping, key=lambda each: (-each.most_ms, each.lever.name)))
+
+
+def left_of(spans: Iterable[Span], levers: Iterable[Lever]) -> tuple[int, int, Phase | None]:
+    """Least and most milliseconds that these levers leave of the known spans, and the phase
+    that is then the largest (None where the two differ).
+
+    Equal where every span that a lever touches holds one phase alone.
+    """
+    pulled = tuple(levers)
+    touched = frozenset().union(*(lever.touches for lever in pulled))
+    known = [span for span in spans if span.took_ms is not None]
+    sole: dict[Phase, int] = {}
+    unclear: list[Span] = []
+    for span in known:
+        if len(span.phases) == 1 or not touched & set(span.phases):
+            sole[span.phases[0]] = sole.get(span.phases[0], 0) + (span.took_ms or 0)
+        else:
+            unclear.append(span)
+    left = with_levers(sole, pulled)
+    if not unclear:
+        largest = max(left, key=lambda phase: left[phase], default=None)
+        return sum(left.values()), sum(left.values()), largest
+    least = sum(left.values()) + sum(span.took_ms or 0 for span in unclear)
+    most = least
+    for choice in product(*(span.phases for span in unclear)):
+        terms = dict(sole)
+        for phase, span in zip(choice, unclear, strict=True):
+            terms[phase] = terms.get(phase, 0) + (span.took_ms or 0)
+        least = min(least, sum(with_levers(terms, pulled).values()))
+    return least, most, None
 
 
 def _saving(lever: Lever, spans: list[Span]) -> Saving:
