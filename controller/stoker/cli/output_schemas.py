@@ -284,6 +284,12 @@ def _plan() -> Schema:
                 "enum": [*(str(warmth) for warmth in WarmthClass), None],
                 "description": "What the node holds already; null when unknown.",
             },
+            "readyP50Ms": _count_or_null("Likely milliseconds to Ready; null when unknown."),
+            "readyP90Ms": _count_or_null("The same, when the start is slow."),
+            "estimate": {
+                "type": ["string", "null"],
+                "description": "What the two are from: prior, or `12 starts` of this fleet.",
+            },
         },
     )
     hold = _object(

@@ -105,7 +105,7 @@ def _row(attempt: Attempt) -> tuple[str, str, str, str]:
     ready_in = "-" if serving or readiness is None else _duration(readiness.p50_ms)
     verdict = f"{attempt.rule}: {attempt.verdict}" if attempt.rule else attempt.verdict
     if readiness is not None and not serving:
-        verdict += f" ({readiness.facts})"
+        verdict += f" ({readiness.facts}; {readiness.origin})"
     return attempt.node or "(any)", warmth, ready_in, verdict
 
 

@@ -22,6 +22,7 @@ from stoker.decide.eligible import (
     must_move,
     pool_of,
 )
+from stoker.decide.estimates import Estimates
 from stoker.decide.order import (
     Key,
     Stand,
@@ -31,13 +32,14 @@ from stoker.decide.order import (
     place_in_class,
     warmth_rank,
 )
-from stoker.decide.ready_in import Facts, estimate, ready_in_bucket
+from stoker.decide.ready_in import Facts
 from stoker.decide.warmth import Warmth
 from stoker.model.fleet import PlacementOrder
 from stoker.model.plan import Readiness
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources, UnitShape
 from stoker.model.snapshot import Node, ServiceState
+from stoker.model.start_samples import NO_STARTS, Starts
 
 __all__ = ["Choice", "Index", "Tally"]
 
@@ -100,8 +102,10 @@ class Index:
         cases: Collection[Case],
         shapes: Mapping[UnitRef, UnitShape],
         now_ms: int,
+        starts: Starts = NO_STARTS,
     ) -> None:
         self._now_ms = now_ms
+        self._estimates = Estimates(starts)
         services = tuple(services)
         self._nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.name)}
         self._labels = {name: dict(node.labels) for name, node in self._nodes.items()}
@@ -130,7 +134,13 @@ class Index:
 
     def readiness(self, case: Case, name: str) -> Readiness:
         """The estimate for a start of the service there."""
-        return estimate(case.spec, self._warmth.facts(case, name))
+        return self._estimates.of(case, self._warmth.facts(case, name), self._labels[name])
+
+    def start_key(self, case: Case, name: str) -> str:
+        """The kind of a start of the service there now; empty where the node is not known."""
+        if name not in self._nodes:
+            return ""
+        return self._estimates.key(case, self._warmth.facts(case, name), self._labels[name])
 
     def pick(
         self, case: Case, *, urgent: bool, own: Collection[str], barred: Mapping[str, str]
@@ -221,6 +231,7 @@ class Index:
                 node.gpu_unknown,
                 facts,
                 node.signals.warmth if self._by_signals else None,
+                self._estimates.class_of(labels),
             )
             number = numbers.setdefault(signature, len(numbers))
             if number == len(self._classes):
@@ -253,14 +264,14 @@ class Index:
         self, case: Case, answer: _Answer, *, urgent: bool
     ) -> list[tuple[_Place, int]]:
         """Usable classes, nearest first, by what all their nodes hold."""
-        bucket_of: dict[tuple[bool, bool], int] = {}
+        bucket_of: dict[tuple[bool, bool, str], int] = {}
         found = []
         for number, (pool, _) in answer.usable.items():
             home = self._classes[number]
-            held = (case.image in home.facts, case.weights in home.facts)
-            facts = Facts(image=held[0], weights=held[1])
+            facts = Facts(image=case.image in home.facts, weights=case.weights in home.facts)
+            held = (facts.image, facts.weights, self._estimates.class_of(home.labels))
             if held not in bucket_of:
-                bucket_of[held] = _bucket(case, facts)
+                bucket_of[held] = self._estimates.bucket(case, facts, home.labels)
             place = self._place(case, home.node, facts, bucket_of[held], pool, urgent=urgent)
             found.append((place, number))
         return sorted(found, key=lambda each: (each[0].nearness, each[1]))
@@ -286,7 +297,7 @@ class Index:
             own_here = name in own
             plain = own_here and not urgent
             facts = Facts() if plain else self._warmth.facts(case, name)
-            bucket = _bucket(case, facts)
+            bucket = self._estimates.bucket(case, facts, self._labels[name])
             place = self._place(case, self._nodes[name], facts, bucket, usable[0], urgent=urgent)
             candidate = self._key(case, place, name, own_here=own_here, urgent=urgent)
             best = candidate if best is None else min(best, candidate)
@@ -336,7 +347,3 @@ class Index:
             free = max(0, self._rooms[name].device(case.spec.gpu_resource))
             return f"{free} of {total} GPUs free, a replica needs {case.need.gpus}"
         return SHORTAGES[rule]
-
-
-def _bucket(case: Case, facts: Facts) -> int:
-    return ready_in_bucket(estimate(case.spec, facts).p50_ms)
