@@ -261,7 +261,7 @@ def _facts(step: Step) -> str:
     readiness = step.placement.readiness
     if readiness is None:
         return ""
-    return f"{readiness.warmth}: {readiness.facts}" if readiness.facts else str(readiness.warmth)
+    return f"{readiness.warmth}: {readiness.told}" if readiness.facts else str(readiness.warmth)
 
 
 def _estimate(step: Step, late: Step) -> str:

@@ -14,8 +14,6 @@ from stoker.decide.booking import Need, Room, book_missing_pods, misfit
 from stoker.decide.case import Case
 from stoker.decide.classes import NodeClass
 from stoker.decide.eligible import (
-    FIT_RULES,
-    RULES,
     Ask,
     ask_labels,
     first_rejection,
@@ -32,26 +30,18 @@ from stoker.decide.order import (
     place_in_class,
     warmth_rank,
 )
+from stoker.decide.queues import starts_under_way
 from stoker.decide.ready_in import Facts
+from stoker.decide.tally import RULE_ORDER, SHORTAGES, Tally
 from stoker.decide.warmth import Warmth
 from stoker.model.fleet import PlacementOrder
 from stoker.model.plan import Readiness
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources, UnitShape
-from stoker.model.snapshot import Node, ServiceState
+from stoker.model.snapshot import Node, Replica, ServiceState
 from stoker.model.start_samples import NO_STARTS, Starts
 
-__all__ = ["Choice", "Index", "Tally"]
-
-RULE_ORDER = {rule: place for place, rule in enumerate([name for name, _ in RULES] + [*FIT_RULES])}
-SHORTAGES = {
-    "leaving-here": "a replica of this service is still leaving",
-    "failed-here": "a replica of this service is stuck",
-    "devices": "too few free devices",
-    "cpu": "too little free CPU",
-    "memory": "too little free memory",
-    "pods": "no room for one more pod",
-}
+__all__ = ["Choice", "Index"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +52,6 @@ class Choice:
     pool: str
     readiness: Readiness
     free_gpus: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How many nodes of a pool one rule turned away, with one of them as the example."""
-
-    rule: str
-    count: int
-    node: str
-    reason: str
-    pool: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +91,9 @@ class Index:
         self._rooms = {name: Room(node) for name, node in self._nodes.items()}
         book_missing_pods(self._rooms, services, shapes)
         self._warmth = Warmth(self._nodes.values(), cases)
+        for case, name, pod in starts_under_way(cases):
+            if name in self._nodes:
+                self.begin(case, name, pod)
         self._classes: list[NodeClass] = []
         self._class_of: dict[str, int] = {}
         self._answers: dict[Ask, _Answer] = {}
@@ -133,8 +115,13 @@ class Index:
         return must_move(self._nodes[name], self._labels[name], case.ask)
 
     def readiness(self, case: Case, name: str) -> Readiness:
-        """The estimate for a start of the service there."""
+        """The estimate for a start of the service there, were it the only one."""
         return self._estimates.of(case, self._warmth.facts(case, name), self._labels[name])
+
+    def begin(self, case: Case, name: str, pod: Replica | None = None) -> None:
+        """Let a start there take its place in the queues of its sources; a pod stands already."""
+        facts = self._warmth.facts(case, name)
+        self._estimates.begin(case, facts, self._labels[name], pod, self._now_ms)
 
     def start_key(self, case: Case, name: str) -> str:
         """The kind of a start of the service there now; empty where the node is not known."""
@@ -168,7 +155,9 @@ class Index:
         return Choice(
             node=self._nodes[name],
             pool=answer.usable[self._class_of[name]][1],
-            readiness=self.readiness(case, name),
+            readiness=self._estimates.next(
+                case, self._warmth.facts(case, name), self._labels[name]
+            ),
             free_gpus=self._rooms[name].device(case.spec.gpu_resource),
         )
 

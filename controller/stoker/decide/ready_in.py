@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from stoker.model.fleet import CacheType, CudaGraphs, ModelService
 from stoker.model.plan import Readiness, WarmthClass
 
-__all__ = ["BUCKET_BOUNDS_MS", "LEAST_SAMPLES", "Facts", "estimate", "ready_in_bucket"]
+__all__ = [
+    "BUCKET_BOUNDS_MS",
+    "CONTAINER_START_MS",
+    "LEAST_SAMPLES",
+    "SCHEDULE_MS",
+    "Facts",
+    "estimate",
+    "fetch_ms",
+    "ready_in_bucket",
+]
 
 SCHEDULE_MS = 2_000
 """Nominated to Scheduled to Pulling on a node that stands. Seed 003 (EKS lab, 14:55:18 to :20)."""
@@ -101,6 +110,17 @@ def estimate(spec: ModelService, facts: Facts, learned: Sequence[int] = ()) -> R
         prior=True,
         facts=told,
     )
+
+
+def fetch_ms(spec: ModelService, facts: Facts) -> tuple[int, int]:
+    """Milliseconds of image and weights from sources that starts share, 0 for nothing to fetch;
+    by sizes and bandwidths.
+    """
+    size = spec.model_size_bytes or MODEL_BYTES
+    image_ms = 0 if facts.image else _transfer_ms(IMAGE_BYTES, IMAGE_BYTES_PER_SECOND)
+    if spec.cache.type is CacheType.PVC:
+        return image_ms, _transfer_ms(size, SHARED_BYTES_PER_SECOND)
+    return image_ms, 0 if facts.weights else _transfer_ms(size, DOWNLOAD_BYTES_PER_SECOND)
 
 
 def ready_in_bucket(p50_ms: int) -> int:

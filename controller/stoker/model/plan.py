@@ -47,6 +47,16 @@ class Readiness:
     samples: int = 0
     """Starts of this fleet that it is learned from; 0 for a prior."""
 
+    queued_ms: int = 0
+    """Part of both: behind other starts that fetch from the same registry, hub or volume."""
+
+    @property
+    def told(self) -> str:
+        """What the place holds and what the start waits for, for people."""
+        if not self.queued_ms:
+            return self.facts
+        return f"{self.facts}, {-(-self.queued_ms // 1_000)}s behind other starts"
+
     @property
     def origin(self) -> str:
         """`prior` or `12 starts`, for people."""
