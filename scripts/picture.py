@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Draw docs/pictures/: what `stoker demo` prints, and one pass from commit to status.
+"""Draw docs/pictures/: what `stoker demo` prints, one pass, and the example of a cold start.
 
-In: the demo's own output, played in memory (about ten seconds), and the stages of a pass as
-listed below. Out: two SVG files with selectable text and no fonts or links from elsewhere.
+In: the demo's own output, played in memory (about ten seconds), the stages of a pass as listed
+below, examples/coldstart. Out: SVG files with selectable text and no fonts or links from elsewhere.
 Run by hand when the demo's output changes; tests/shape/test_docs_pictures.py says when.
 """
 
@@ -43,11 +43,23 @@ STAGES = (
 
 
 def main() -> int:
-    """Write both pictures."""
+    """Write all pictures."""
     PICTURES.mkdir(parents=True, exist_ok=True)
+    (PICTURES / "coldstart.svg").write_text(cold_start(), encoding="utf-8")
     (PICTURES / "pass.svg").write_text(one_pass(), encoding="utf-8")
     (PICTURES / "demo.svg").write_text(terminal("make demo", demo_lines()), encoding="utf-8")
     return 0
+
+
+def cold_start() -> str:
+    """What `stoker coldstart examples/coldstart/lab -o svg` prints."""
+    from stoker.cli.coldstart_recorded import read_recorded_start
+    from stoker.cli.coldstart_svg import coldstart_svg
+    from stoker.objects.start_facts import start_from
+    from stoker.source import shipped_log_profiles
+
+    found = read_recorded_start(ROOT / "examples" / "coldstart" / "lab")
+    return coldstart_svg(start_from(found.pod, found.events, found.log, shipped_log_profiles()))
 
 
 def demo_lines() -> list[str]:

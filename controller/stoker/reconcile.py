@@ -274,7 +274,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         checkpoint=parts.checkpoint,
     )
     learn(held, changes, outcome, desired, found.now_ms, read_jobs)
-    state.history = History.from_records(plan.history)
+    state.history = History.from_records(plan.history, plan.starts)
     if correct:
         parts.history.save(state.history, adopted, held.jobs)
     return replace(found, outcome=outcome, live=parts.observer.live())

@@ -15,6 +15,7 @@ from stoker.log import get_log
 from stoker.model.history import History
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.start_samples import Starts
 from stoker.objects.names import MANAGED_BY, manager_of
 
 __all__ = ["HISTORY_LABEL", "HistoryStore"]
@@ -23,6 +24,8 @@ _log = get_log("history")
 
 ADOPTED = "adopted"
 """Key of the commit that is worked on, beside the units' entries; theirs hold two dots."""
+STARTS = "starts"
+"""Key of what starts took, as JSON."""
 JOBS = "jobs"
 """Key of what is known of Jobs that vanish when they are done, as JSON."""
 HISTORY_LABEL = "stoker.dev/history"
@@ -49,11 +52,22 @@ class HistoryStore:
             data = {}
         self._saved = {str(key): str(text) for key, text in data.items()}
         self.adopted = self._saved.get(ADOPTED, "")
-        return History.from_records(
+        records = [
             (UnitRef(*key.split(".", 2)), text)
             for key, text in sorted(self._saved.items())
             if key.count(".") >= 2
-        )
+        ]
+        return History.from_records(records, Starts.from_text(self._saved.get(STARTS, "")))
+
+    def read_starts(self) -> History:
+        """What starts took and nothing else, for who looks on or makes one pass; of what cannot
+        be read nothing is known, so that every estimate is a prior.
+        """
+        try:
+            return History(starts=self.read().starts)
+        except StokerError as error:
+            _log.info("history.unread", code=error.code, message=error.message)
+            return History()
 
     def read_jobs(self) -> Mapping[str, str]:
         """What was saved of Jobs; reads the cluster where nothing was read yet."""
@@ -74,6 +88,8 @@ class HistoryStore:
         `jobs` what last stood of Jobs that vanish (None: as it was saved).
         """
         data = {f"{ref.kind}.{ref.namespace}.{ref.name}": text for ref, text in history.records()}
+        if starts := history.starts.text():
+            data[STARTS] = starts
         if adopted:
             data[ADOPTED] = adopted
         if jobs is None:

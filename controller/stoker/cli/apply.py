@@ -66,7 +66,8 @@ def apply(
         desired = session.desired(at)
         parts = session.parts(desired)
         files, _ = branch_files(path, desired.fleet.status_branch)
-        state = State(previous=previous_from_files(files))
+        history = parts.history.read_starts()
+        state = State(history=history, previous=previous_from_files(files))
         shown = reconcile(parts, state, revision=at, reach=Reach.DIFF)
         if shown.failure is not None or shown.changes is None or shown.live is None:
             print_findings((shown.failure,) if shown.failure else ())

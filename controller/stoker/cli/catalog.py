@@ -49,6 +49,7 @@ COMMANDS = (
     Command("uninstall", "Run", "Leave the cluster: keep every workload, give up every field"),
     Command("status", "Look", "Show how the fleet is, and what needs attention"),
     Command("explain", "Look", "Say why a unit is as it is, or what a reason code means"),
+    Command("coldstart", "Look", "Say where the time of a start went, and what would save it"),
     Command("inventory", "Look", "List what the fleet holds in the cluster, and why it stays"),
     Command("override", "Act", "Set a service's count for a while, outside Git"),
     Command("suspend", "Act", "Leave a service or the fleet alone for now, outside Git"),

@@ -34,6 +34,7 @@ from stoker.diff import DiffMemo, diff
 from stoker.errors import BadInput, Finding, Stalled, StokerError
 from stoker.model.change import ChangeSet
 from stoker.model.fleet import Desired
+from stoker.model.history import History
 from stoker.model.live import LiveView
 from stoker.model.plan import Plan
 from stoker.model.ports import Cluster
@@ -118,7 +119,8 @@ def _cluster(query: Query, target: Target) -> Compared:
         desired = session.desired(at)
         parts = session.parts(desired)
         parts.verify = query.verify
-        done = reconcile(parts, State(), revision=at, reach=query.reach)
+        state = State(history=parts.history.read_starts())
+        done = reconcile(parts, state, revision=at, reach=query.reach)
         if done.failure is not None:
             raise (
                 BadInput((done.failure,), code=done.failure.code)
@@ -152,10 +154,11 @@ def _head(query: Query, commit: str) -> str:
 
 def _revisions(query: Query, target: Target) -> Compared:
     """Two revisions under one snapshot: a recorded one, or the cluster's as it is now."""
-    snapshot, cluster = _snapshot(query, target)
+    snapshot, cluster, history = _snapshot(query, target)
     now_ms = snapshot.taken_at_ms
-    before = _offline(query.path, query.base or "HEAD", target, snapshot, now_ms)
-    after = _offline(query.path, query.head, target, snapshot, now_ms)
+    seen_by = (target, snapshot, history, now_ms)
+    before = _offline(query.path, query.base or "HEAD", *seen_by)
+    after = _offline(query.path, query.head, *seen_by)
     live = BaseView(before.sets, after.fleet_id)
     changes = diff(
         after.desired,
@@ -220,10 +223,14 @@ def _at(repo: ClosableRepo, revision: str) -> SourceRevision:
     return repo.resolve(revision) if revision else repo.fetch()
 
 
-def _offline(path: Path, revision: str, target: Target, snapshot: Snapshot, now_ms: int) -> Offline:
+def _offline(
+    path: Path, revision: str, target: Target, snapshot: Snapshot, history: History, now_ms: int
+) -> Offline:
     with _repo(path, revision) as repo:
         at = _at(repo, revision)
-        return offline(repo, at, target.fleet_path, snapshot=snapshot, now_ms=now_ms)
+        return offline(
+            repo, at, target.fleet_path, snapshot=snapshot, now_ms=now_ms, history=history
+        )
 
 
 def _inventory_of(before: Offline) -> Inventory:
@@ -232,21 +239,24 @@ def _inventory_of(before: Offline) -> Inventory:
     )
 
 
-def _snapshot(query: Query, target: Target) -> tuple[Snapshot, Cluster]:
-    """The snapshot to decide by, and whom to ask for the rest: with a recorded one, nobody."""
+def _snapshot(query: Query, target: Target) -> tuple[Snapshot, Cluster, History]:
+    """The snapshot to decide by, whom to ask for the rest (with a recorded one, nobody), and
+    what is learned of starts.
+    """
     if query.snapshot:
         from stoker.kube.client import Client
         from stoker.kube.memory import MemoryServer
 
         empty = Client(MemoryServer(SystemClock()), user_agent="offline")
-        return read_recorded(query.snapshot, query.path), empty
+        return read_recorded(query.snapshot, query.path), empty, History()
     with Session(local_repo(query.path, query.head), target) as session:
         at = session.repo.resolve(query.head) if query.head else session.repo.fetch()
         desired = session.desired(at)
         parts = session.parts(desired)
-        done = reconcile(parts, State(), revision=at, reach=Reach.PLAN)
+        history = parts.history.read_starts()
+        done = reconcile(parts, State(history=history), revision=at, reach=Reach.PLAN)
         if done.snapshot is None:
             failure = done.failure
             assert failure is not None
             raise Stalled(failure.message, code=failure.code, hint=failure.hint)
-        return done.snapshot, parts.cluster
+        return done.snapshot, parts.cluster, history

@@ -39,6 +39,7 @@ _USAGE_CODES = frozenset(
     {
         "file-exists",
         "fleet-file-missing",
+        "no-such-pod",
         "no-such-unit",
         "not-in-cluster",
         "ref-ambiguous",

@@ -25,6 +25,9 @@ from stoker.source import SourceMemo, source
 
 __all__ = ["Offline", "offline"]
 
+NO_HISTORY = History()
+"""Every estimate is a prior."""
+
 
 @dataclass(frozen=True, slots=True)
 class Offline:
@@ -47,6 +50,7 @@ def offline(
     now_ms: int = 0,
     node: str = "any-node",
     renderer: Renderer | None = None,
+    history: History = NO_HISTORY,
 ) -> Offline:
     """Everything up to check; raises BadInput when the fleet itself is unusable.
 
@@ -55,9 +59,9 @@ def offline(
     desired = source(repo, fleet_path, SourceMemo(), revision=revision)
     fleet_id = fleet_id_of(desired.fleet.cluster_uid, desired.fleet.name)
     if renderer is not None:
-        return _checked(repo, desired, fleet_id, snapshot, now_ms, node, renderer)
+        return _checked(repo, desired, fleet_id, snapshot, now_ms, node, renderer, history)
     with Renderer(2 if len(desired.units) > 8 else 1) as own:
-        return _checked(repo, desired, fleet_id, snapshot, now_ms, node, own)
+        return _checked(repo, desired, fleet_id, snapshot, now_ms, node, own, history)
 
 
 def _checked(
@@ -68,13 +72,14 @@ def _checked(
     now_ms: int,
     node: str,
     renderer: Renderer,
+    history: History,
 ) -> Offline:
     shapes = shape(desired, repo, renderer, fleet_id)
     if snapshot is None:
         plan = _imagined(desired, shapes.shapes, now_ms, node)
     else:
         desired = gates(desired, snapshot, {}, {}, now_ms, waits=False).desired
-        plan = decide(desired, shapes.shapes, snapshot, History(), now_ms)
+        plan = decide(desired, shapes.shapes, snapshot, history, now_ms)
     sets = check(desired, render(desired, shapes, plan, repo, renderer, fleet_id))
     findings = {*desired.findings, *shapes.findings, *(f for s in sets for f in s.findings)}
     return Offline(desired, plan, sets, shapes.shapes, tuple(sorted(findings)), fleet_id)

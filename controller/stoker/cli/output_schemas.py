@@ -1,6 +1,6 @@
-"""The published JSON Schemas of machine outputs: `-o json` of diff, plan and inventory.
+"""The published JSON Schemas of machine outputs: `-o json` of coldstart, diff, plan and inventory.
 
-Written by hand beside diff_forms, print_plan and holdings; a test holds what they
+Written by hand beside print_coldstart, diff_forms, print_plan and holdings; a test holds what they
 print against these. Within v1alpha1 fields are added, never renamed or removed, so objects
 take further properties.
 """
@@ -13,6 +13,7 @@ from stoker.cli.holdings import Standing
 from stoker.model.change import Action, Impact
 from stoker.model.plan import RetireStage, WarmthClass
 from stoker.objects.names import API_VERSION
+from stoker.objects.start_phases import Phase
 
 __all__ = ["output_schemas"]
 
@@ -23,7 +24,80 @@ Schema = dict[str, Any]
 
 def output_schemas() -> dict[str, Schema]:
     """Kind to schema; several fleets are printed as a list of such documents."""
-    return {"Diff": _diff(), "Inventory": _inventory(), "Plan": _plan()}
+    return {
+        "ColdStart": _cold_start(),
+        "Diff": _diff(),
+        "Inventory": _inventory(),
+        "Plan": _plan(),
+    }
+
+
+def _cold_start() -> Schema:
+    span = _object(
+        "Phases that follow each other; of several only the sum is known.",
+        {
+            "phases": _list("Phases, in order.", _words("A phase.", [str(p) for p in Phase])),
+            "beginMs": _count_or_null("Milliseconds since the epoch; null when unknown."),
+            "endMs": _count_or_null("Milliseconds since the epoch; null when unknown."),
+            "tookMs": _count_or_null("Milliseconds; null when unknown."),
+        },
+    )
+    lever = _object(
+        "One thing that would shorten this start.",
+        {
+            "name": _text("Its name, for --with."),
+            "what": _text("What to do."),
+            "costs": _text("What is given up; empty for nothing."),
+            "savesMs": _count_or_null("Milliseconds it saves alone; null when not known exactly."),
+            "leastMs": _count("Milliseconds it saves at least."),
+            "mostMs": _count("Milliseconds it saves at most."),
+            "source": _text("Where its figures are from."),
+        },
+    )
+    pull = _object(
+        "What the kubelet says of the image.",
+        {
+            "sizeBytes": _count_or_null("Bytes; null when unknown."),
+            "waitedMs": _count_or_null("Milliseconds behind other pulls of the node."),
+            "present": {"type": "boolean", "description": "Whether the node had it."},
+        },
+    )
+    left = _object(
+        "What the levers of `with` leave; without any, all those that cost nothing.",
+        {
+            "leastMs": _count("At least these milliseconds."),
+            "mostMs": _count("At most these milliseconds."),
+            "largest": {
+                "enum": [*(str(p) for p in Phase), None],
+                "description": "The longest phase that is left; null when unknown.",
+            },
+        },
+    )
+    head = {
+        "apiVersion": {"const": API_VERSION, "description": f"Always {API_VERSION}."},
+        "kind": {"const": "ColdStart", "description": "Always ColdStart."},
+    }
+    fields = {
+        "namespace": _text("Namespace of the pod; empty when unknown."),
+        "name": _text("Name of the pod; empty when unknown."),
+        "node": _text("Its node; empty when unknown."),
+        "image": _text("The engine's image; empty when unknown."),
+        "engine": _text("The engine by its log or image; empty when unknown."),
+        "engineVersion": _text("Its version; empty when unknown."),
+        "ready": {"type": "boolean", "description": "Whether the pod was seen Ready."},
+        "restarts": _count("Restarts of the engine's container."),
+        "unknown": _text("Why the engine's own phases are not told apart; empty when they are."),
+        "beginMs": _count_or_null("First known instant, milliseconds since the epoch."),
+        "endMs": _count_or_null("Last known instant, milliseconds since the epoch."),
+        "tookMs": _count_or_null("Between the two."),
+        "pull": pull,
+        "spans": _list("All phases, in order, without gap or overlap.", span),
+        "levers": _list("Those that save something, most first.", lever),
+        "with": _list("Levers that were asked for.", _text("Its name.")),
+        "left": left,
+    }
+    about = "What `stoker coldstart -o json` prints."
+    return {"$schema": DIALECT, "title": "ColdStart", **_object(about, {**head, **fields})}
 
 
 def _inventory() -> Schema:
@@ -209,6 +283,12 @@ def _plan() -> Schema:
             "warmth": {
                 "enum": [*(str(warmth) for warmth in WarmthClass), None],
                 "description": "What the node holds already; null when unknown.",
+            },
+            "readyP50Ms": _count_or_null("Likely milliseconds to Ready; null when unknown."),
+            "readyP90Ms": _count_or_null("The same, when the start is slow."),
+            "estimate": {
+                "type": ["string", "null"],
+                "description": "What the two are from: prior, or `12 starts` of this fleet.",
             },
         },
     )

@@ -98,7 +98,8 @@ def plan(
         for note in found.notes:
             narrate(note)
         print_findings(found.findings)
-        arguments = (found.desired, found.shapes, found.snapshot, History(), found.plan.now_ms)
+        history = History(starts=found.plan.starts)
+        arguments = (found.desired, found.shapes, found.snapshot, history, found.plan.now_ms)
         likely, slow = foresee(*arguments), foresee(*arguments, slow=True)
         assert found.changes is not None
         changes = within(found.changes, namespace)

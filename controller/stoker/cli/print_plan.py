@@ -261,7 +261,7 @@ def _facts(step: Step) -> str:
     readiness = step.placement.readiness
     if readiness is None:
         return ""
-    return f"{readiness.warmth}: {readiness.facts}" if readiness.facts else str(readiness.warmth)
+    return f"{readiness.warmth}: {readiness.told}" if readiness.facts else str(readiness.warmth)
 
 
 def _estimate(step: Step, late: Step) -> str:
@@ -269,13 +269,25 @@ def _estimate(step: Step, late: Step) -> str:
     if readiness is None:
         return ""
     slow = late.placement.readiness or readiness
-    return f"{duration(readiness.p50_ms)} / {duration(slow.p90_ms)}"
+    return f"{duration(readiness.p50_ms)} / {duration(slow.p90_ms)} ({readiness.origin})"
 
 
 def _room(step: Step) -> str:
     if not step.placement.node:
         return ""
     return f"{step.free_before} GPU{'' if step.free_before == 1 else 's'} free"
+
+
+def _readiness_json(step: Step) -> dict[str, Any]:
+    readiness = step.placement.readiness
+    if readiness is None:
+        return {"warmth": None, "readyP50Ms": None, "readyP90Ms": None, "estimate": None}
+    return {
+        "warmth": str(readiness.warmth),
+        "readyP50Ms": readiness.p50_ms,
+        "readyP90Ms": readiness.p90_ms,
+        "estimate": readiness.origin,
+    }
 
 
 def plan_json(
@@ -304,9 +316,7 @@ def plan_json(
                         "node": step.placement.node,
                         "pool": step.placement.pool,
                         "replaces": step.replaced,
-                        "warmth": str(step.placement.readiness.warmth)
-                        if step.placement.readiness
-                        else None,
+                        **_readiness_json(step),
                     }
                     for step in found.steps
                 ],

@@ -18,7 +18,7 @@ def schema(
     kind: Annotated[
         str,
         typer.Argument(
-            help="Fleet, ModelService, Bundle, or the outputs Diff, Plan and Inventory."
+            help="Fleet, ModelService, Bundle, or the outputs ColdStart, Diff, Plan and Inventory."
         ),
     ] = "",
     *,

@@ -93,7 +93,8 @@ def _from_cluster(
 ) -> StatusView:
     parts = session.parts(desired)
     parts.verify = verify
-    state = State(desired=desired, previous=previous_from_files(files))
+    history = parts.history.read_starts()
+    state = State(desired=desired, history=history, previous=previous_from_files(files))
     done = reconcile(parts, state, revision=desired.revision, reach=Reach.DIFF)
     if done.failure is not None:
         raise Stalled(done.failure.message, code=done.failure.code, hint=done.failure.hint)

@@ -15,6 +15,7 @@ from stoker.decide.case import Case, case_from
 from stoker.decide.count import Asked, Count, wanted
 from stoker.decide.explain import named_rejections
 from stoker.decide.holds import held_for_unknown
+from stoker.decide.learn_starts import learn_starts
 from stoker.decide.moves import earliest
 from stoker.decide.place import Index
 from stoker.decide.scheduler_mode import count_only
@@ -27,6 +28,7 @@ from stoker.model.plan import CountReason, Hold, Plan, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ServiceState, Snapshot
+from stoker.model.start_samples import Starts
 from stoker.model.times import rfc3339
 from stoker.objects.names import MAX_SERVICE_IN_NAME
 
@@ -67,7 +69,7 @@ def decide_steps(
 
     # 2. Build the index of nodes, with every pod that is still to come booked.
     shape_of = {shape.ref: shape for shape in shapes}
-    index = Index(snapshot.nodes, snapshot.services, cases, shape_of, now_ms)
+    index = Index(snapshot.nodes, snapshot.services, cases, shape_of, now_ms, history.starts)
 
     # 3. Decide one service after the other; each sees what those before it took.
     known = dict(history.entries)
@@ -101,7 +103,14 @@ def decide_steps(
         decisions=tuple(decisions),
         wake_at_ms=earliest(*wakes),
         history=History(tuple(entries)).records(),
+        starts=_starts(history, cases, index, snapshot),
     )
+
+
+def _starts(history: History, cases: tuple[Case, ...], index: Index, snapshot: Snapshot) -> Starts:
+    """What this pass shows of starts under way; of services that could not be read, nothing."""
+    read = [case for case in cases if not _unknown(case, snapshot)]
+    return learn_starts(history.starts, read, index, whole=not snapshot.unknown)
 
 
 def _cases(desired: Desired, shapes: tuple[UnitShape, ...], snapshot: Snapshot) -> tuple[Case, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stoker.decide.place import Tally
+from stoker.decide.tally import Tally
 from stoker.model.fleet import Desired, ModelService, PlacementMode
 from stoker.model.plan import Attempt, Plan, ServiceDecision
 from stoker.model.refs import UnitRef
@@ -105,7 +105,7 @@ def _row(attempt: Attempt) -> tuple[str, str, str, str]:
     ready_in = "-" if serving or readiness is None else _duration(readiness.p50_ms)
     verdict = f"{attempt.rule}: {attempt.verdict}" if attempt.rule else attempt.verdict
     if readiness is not None and not serving:
-        verdict += f" ({readiness.facts})"
+        verdict += f" ({readiness.told}; {readiness.origin})"
     return attempt.node or "(any)", warmth, ready_in, verdict
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from stoker.decide.case import Case
 from stoker.decide.fate import Judged
-from stoker.decide.place import Index, Tally
+from stoker.decide.place import Index
 from stoker.decide.retire import drain_ends_ms
 from stoker.decide.slots import departing_pods
+from stoker.decide.tally import Tally
 from stoker.model.plan import Hold
 from stoker.model.shape import Resources
 from stoker.model.snapshot import Replica

@@ -14,14 +14,13 @@ from stoker.decide.booking import Need, Room, book_missing_pods, misfit
 from stoker.decide.case import Case
 from stoker.decide.classes import NodeClass
 from stoker.decide.eligible import (
-    FIT_RULES,
-    RULES,
     Ask,
     ask_labels,
     first_rejection,
     must_move,
     pool_of,
 )
+from stoker.decide.estimates import Estimates
 from stoker.decide.order import (
     Key,
     Stand,
@@ -31,25 +30,18 @@ from stoker.decide.order import (
     place_in_class,
     warmth_rank,
 )
-from stoker.decide.ready_in import Facts, estimate, ready_in_bucket
+from stoker.decide.queues import starts_under_way
+from stoker.decide.ready_in import Facts
+from stoker.decide.tally import RULE_ORDER, SHORTAGES, Tally
 from stoker.decide.warmth import Warmth
 from stoker.model.fleet import PlacementOrder
 from stoker.model.plan import Readiness
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources, UnitShape
-from stoker.model.snapshot import Node, ServiceState
+from stoker.model.snapshot import Node, Replica, ServiceState
+from stoker.model.start_samples import NO_STARTS, Starts
 
-__all__ = ["Choice", "Index", "Tally"]
-
-RULE_ORDER = {rule: place for place, rule in enumerate([name for name, _ in RULES] + [*FIT_RULES])}
-SHORTAGES = {
-    "leaving-here": "a replica of this service is still leaving",
-    "failed-here": "a replica of this service is stuck",
-    "devices": "too few free devices",
-    "cpu": "too little free CPU",
-    "memory": "too little free memory",
-    "pods": "no room for one more pod",
-}
+__all__ = ["Choice", "Index"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +52,6 @@ class Choice:
     pool: str
     readiness: Readiness
     free_gpus: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """How many nodes of a pool one rule turned away, with one of them as the example."""
-
-    rule: str
-    count: int
-    node: str
-    reason: str
-    pool: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +81,19 @@ class Index:
         cases: Collection[Case],
         shapes: Mapping[UnitRef, UnitShape],
         now_ms: int,
+        starts: Starts = NO_STARTS,
     ) -> None:
         self._now_ms = now_ms
+        self._estimates = Estimates(starts)
         services = tuple(services)
         self._nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.name)}
         self._labels = {name: dict(node.labels) for name, node in self._nodes.items()}
         self._rooms = {name: Room(node) for name, node in self._nodes.items()}
         book_missing_pods(self._rooms, services, shapes)
         self._warmth = Warmth(self._nodes.values(), cases)
+        for case, name, pod in starts_under_way(cases):
+            if name in self._nodes:
+                self.begin(case, name, pod)
         self._classes: list[NodeClass] = []
         self._class_of: dict[str, int] = {}
         self._answers: dict[Ask, _Answer] = {}
@@ -129,8 +115,19 @@ class Index:
         return must_move(self._nodes[name], self._labels[name], case.ask)
 
     def readiness(self, case: Case, name: str) -> Readiness:
-        """The estimate for a start of the service there."""
-        return estimate(case.spec, self._warmth.facts(case, name))
+        """The estimate for a start of the service there, were it the only one."""
+        return self._estimates.of(case, self._warmth.facts(case, name), self._labels[name])
+
+    def begin(self, case: Case, name: str, pod: Replica | None = None) -> None:
+        """Let a start there take its place in the queues of its sources; a pod stands already."""
+        facts = self._warmth.facts(case, name)
+        self._estimates.begin(case, facts, self._labels[name], pod, self._now_ms)
+
+    def start_key(self, case: Case, name: str) -> str:
+        """The kind of a start of the service there now; empty where the node is not known."""
+        if name not in self._nodes:
+            return ""
+        return self._estimates.key(case, self._warmth.facts(case, name), self._labels[name])
 
     def pick(
         self, case: Case, *, urgent: bool, own: Collection[str], barred: Mapping[str, str]
@@ -158,7 +155,9 @@ class Index:
         return Choice(
             node=self._nodes[name],
             pool=answer.usable[self._class_of[name]][1],
-            readiness=self.readiness(case, name),
+            readiness=self._estimates.next(
+                case, self._warmth.facts(case, name), self._labels[name]
+            ),
             free_gpus=self._rooms[name].device(case.spec.gpu_resource),
         )
 
@@ -221,6 +220,7 @@ class Index:
                 node.gpu_unknown,
                 facts,
                 node.signals.warmth if self._by_signals else None,
+                self._estimates.class_of(labels),
             )
             number = numbers.setdefault(signature, len(numbers))
             if number == len(self._classes):
@@ -253,14 +253,14 @@ class Index:
         self, case: Case, answer: _Answer, *, urgent: bool
     ) -> list[tuple[_Place, int]]:
         """Usable classes, nearest first, by what all their nodes hold."""
-        bucket_of: dict[tuple[bool, bool], int] = {}
+        bucket_of: dict[tuple[bool, bool, str], int] = {}
         found = []
         for number, (pool, _) in answer.usable.items():
             home = self._classes[number]
-            held = (case.image in home.facts, case.weights in home.facts)
-            facts = Facts(image=held[0], weights=held[1])
+            facts = Facts(image=case.image in home.facts, weights=case.weights in home.facts)
+            held = (facts.image, facts.weights, self._estimates.class_of(home.labels))
             if held not in bucket_of:
-                bucket_of[held] = _bucket(case, facts)
+                bucket_of[held] = self._estimates.bucket(case, facts, home.labels)
             place = self._place(case, home.node, facts, bucket_of[held], pool, urgent=urgent)
             found.append((place, number))
         return sorted(found, key=lambda each: (each[0].nearness, each[1]))
@@ -286,7 +286,7 @@ class Index:
             own_here = name in own
             plain = own_here and not urgent
             facts = Facts() if plain else self._warmth.facts(case, name)
-            bucket = _bucket(case, facts)
+            bucket = self._estimates.bucket(case, facts, self._labels[name])
             place = self._place(case, self._nodes[name], facts, bucket, usable[0], urgent=urgent)
             candidate = self._key(case, place, name, own_here=own_here, urgent=urgent)
             best = candidate if best is None else min(best, candidate)
@@ -336,7 +336,3 @@ class Index:
             free = max(0, self._rooms[name].device(case.spec.gpu_resource))
             return f"{free} of {total} GPUs free, a replica needs {case.need.gpus}"
         return SHORTAGES[rule]
-
-
-def _bucket(case: Case, facts: Facts) -> int:
-    return ready_in_bucket(estimate(case.spec, facts).p50_ms)

@@ -1,19 +1,29 @@
 """How long a start would take to serve a token on a node, in integer milliseconds.
 
-Used by place to rank nodes and by people to read plans. In this version every estimate is
-a prior: sizes over bandwidths and fixed parts, each with its source. Starts that share a
-registry are not queued behind each other yet: that delays all cold nodes alike.
+Used by place to rank nodes and by people to read plans. Starts of this fleet tell it, once
+five of the kind ended well; until then it is a prior: sizes over bandwidths and fixed parts,
+each with its source.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stoker.model.fleet import CacheType, CudaGraphs, ModelService
 from stoker.model.plan import Readiness, WarmthClass
 
-__all__ = ["BUCKET_BOUNDS_MS", "Facts", "estimate", "ready_in_bucket"]
+__all__ = [
+    "BUCKET_BOUNDS_MS",
+    "CONTAINER_START_MS",
+    "LEAST_SAMPLES",
+    "SCHEDULE_MS",
+    "Facts",
+    "estimate",
+    "fetch_ms",
+    "ready_in_bucket",
+]
 
 SCHEDULE_MS = 2_000
 """Nominated to Scheduled to Pulling on a node that stands. Seed 003 (EKS lab, 14:55:18 to :20)."""
@@ -37,6 +47,9 @@ ENGINE_INIT_SKIP_MS = 8_300
 """The same with --enforce-eager."""
 P90_PERCENT = 150
 """P90 over P50 of a prior. Ours, after seed 003, whose starts took 4 to 9 minutes."""
+
+LEAST_SAMPLES = 5
+"""Starts of a kind below which the prior is used (design section 4)."""
 
 FIRST_BUCKET = -8
 LAST_BUCKET = 60
@@ -66,12 +79,25 @@ class Facts:
     warming: bool = False
 
 
-def estimate(spec: ModelService, facts: Facts) -> Readiness:
+def estimate(spec: ModelService, facts: Facts, learned: Sequence[int] = ()) -> Readiness:
     """Time to Ready of one start of this service where these facts hold.
+
+    `learned` are the milliseconds of this fleet's own starts of the kind, ascending; fewer
+    than LEAST_SAMPLES of them count for nothing.
 
     A complete copy of the weights counts wherever the node reports one, whatever
     `cache.type` is (a podTemplate may mount it); with a shared volume no node is nearer.
     """
+    told = f"image {_yes(facts.image)}, weights {_yes(facts.weights)}"
+    if len(learned) >= LEAST_SAMPLES:
+        return Readiness(
+            warmth=_warmth(facts),
+            p50_ms=_ranked(learned, 50),
+            p90_ms=_ranked(learned, 90),
+            prior=False,
+            facts=told,
+            samples=len(learned),
+        )
     image_ms = 0 if facts.image else _transfer_ms(IMAGE_BYTES, IMAGE_BYTES_PER_SECOND)
     init_ms = (
         ENGINE_INIT_CAPTURE_MS if spec.cuda_graphs is CudaGraphs.CAPTURE else ENGINE_INIT_SKIP_MS
@@ -82,13 +108,29 @@ def estimate(spec: ModelService, facts: Facts) -> Readiness:
         p50_ms=p50_ms,
         p90_ms=p50_ms * P90_PERCENT // 100,
         prior=True,
-        facts=f"image {_yes(facts.image)}, weights {_yes(facts.weights)}",
+        facts=told,
     )
+
+
+def fetch_ms(spec: ModelService, facts: Facts) -> tuple[int, int]:
+    """Milliseconds of image and weights from sources that starts share, 0 for nothing to fetch;
+    by sizes and bandwidths.
+    """
+    size = spec.model_size_bytes or MODEL_BYTES
+    image_ms = 0 if facts.image else _transfer_ms(IMAGE_BYTES, IMAGE_BYTES_PER_SECOND)
+    if spec.cache.type is CacheType.PVC:
+        return image_ms, _transfer_ms(size, SHARED_BYTES_PER_SECOND)
+    return image_ms, 0 if facts.weights else _transfer_ms(size, DOWNLOAD_BYTES_PER_SECOND)
 
 
 def ready_in_bucket(p50_ms: int) -> int:
     """The k with 5 s·1.25^k <= estimate < 5 s·1.25^(k+1); less than that is noise."""
     return FIRST_BUCKET + bisect_right(BUCKET_BOUNDS_MS, max(p50_ms, SHORTEST_MS)) - 1
+
+
+def _ranked(ascending: Sequence[int], percent: int) -> int:
+    """The smallest value that so many percent do not exceed (nearest rank)."""
+    return ascending[-(-len(ascending) * percent // 100) - 1]
 
 
 def _weights_ms(spec: ModelService, facts: Facts) -> int:

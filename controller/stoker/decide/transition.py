@@ -18,8 +18,9 @@ from stoker.decide.holds import (
     held_for_stuck_rev,
 )
 from stoker.decide.moves import Moves, Standings, earliest, write_moves
-from stoker.decide.place import Index, Tally
+from stoker.decide.place import Index
 from stoker.decide.slots import Standing
+from stoker.decide.tally import Tally
 from stoker.decide.work import Work, ready_count
 from stoker.model.plan import Hold
 

@@ -13,8 +13,9 @@ from stoker.decide.case import Case
 from stoker.decide.fate import Fate, Judged, latest_stop_ms, victims
 from stoker.decide.holds import departing_nodes
 from stoker.decide.moves import earliest
-from stoker.decide.place import Choice, Index, Tally
+from stoker.decide.place import Choice, Index
 from stoker.decide.slots import Standing, departing_pods, is_occupied
+from stoker.decide.tally import Tally
 from stoker.model.snapshot import ReplicaPhase
 
 __all__ = ["Work", "live_count", "ready_count"]
@@ -190,6 +191,7 @@ class Work:
         if choice is None:
             return False
         self.index.book(choice.node.name, self.case.need)
+        self.index.begin(self.case, choice.node.name)
         self.own.add(choice.node.name)
         self.starts.append(choice)
         return True

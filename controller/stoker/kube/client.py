@@ -95,6 +95,7 @@ class Client:
         *,
         version: str = "",
         label_selector: str = "",
+        field_selector: str = "",
         metadata_only: bool = False,
     ) -> ListPage:
         """Read all objects of a kind; every page of it, or an error.
@@ -104,7 +105,8 @@ class Client:
         served = self.resource(group, kind, version)
         path = collection_path(served, namespace)
         what = f"list {kind}" + (f" in {namespace}" if namespace else "")
-        base = (("labelSelector", label_selector),) if label_selector else ()
+        selectors = (("labelSelector", label_selector), ("fieldSelector", field_selector))
+        base = tuple(pair for pair in selectors if pair[1])
         items: list[dict[str, Any]] = []
         token = ""
         while True:
@@ -127,6 +129,20 @@ class Client:
                 item.setdefault("apiVersion", api_version)
                 item.setdefault("kind", served.kind)
         return ListPage(str(metadata.get("resourceVersion", "")), tuple(items))
+
+    def log(self, pod: ObjectRef, container: str, *, limit_bytes: int) -> str:
+        """What a container's present run has printed so far, each line with its instant."""
+        served = self.resource("", "Pod")
+        query = (
+            ("container", container),
+            ("timestamps", "true"),
+            ("limitBytes", str(limit_bytes)),
+        )
+        request = self._request("GET", object_path(served, pod, "log"), query, accept="*/*")
+        response = self._transport.send(request)
+        if response.status != 200:
+            raise error_of(response, f"read the log of {pod}", self._hide)
+        return response.body.decode("utf-8", "replace")
 
     def watch(
         self,

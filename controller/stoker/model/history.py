@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from stoker.model.codec import canonical_json, from_data, to_data
 from stoker.model.refs import UnitRef
+from stoker.model.start_samples import NO_STARTS, Starts
 
 __all__ = ["History", "UnitHistory"]
 
@@ -34,6 +35,8 @@ class History:
     """All units, sorted by ref; a unit without an entry has no history."""
 
     entries: tuple[tuple[UnitRef, UnitHistory], ...] = ()
+    starts: Starts = NO_STARTS
+    """How long the fleet's own starts took."""
 
     def of(self, ref: UnitRef) -> UnitHistory:
         """What is known of that unit; an empty history when nothing is."""
@@ -46,14 +49,16 @@ class History:
         )
 
     @classmethod
-    def from_records(cls, records: Iterable[tuple[UnitRef, str]]) -> History:
+    def from_records(
+        cls, records: Iterable[tuple[UnitRef, str]], starts: Starts = NO_STARTS
+    ) -> History:
         """Read what `records` or a plan gave; an unreadable entry is left out, as lost."""
         entries: list[tuple[UnitRef, UnitHistory]] = []
         for ref, text in records:
             known = _read(text)
             if known is not None:
                 entries.append((ref, known))
-        return cls(tuple(sorted(entries, key=_ref)))
+        return cls(tuple(sorted(entries, key=_ref)), starts)
 
 
 def _read(text: str) -> UnitHistory | None:

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from stoker.model.fleet import PlacementMode
 from stoker.model.refs import UnitRef
+from stoker.model.start_samples import NO_STARTS, Starts
 
 __all__ = [
     "Attempt",
@@ -43,6 +44,23 @@ class Readiness:
     p90_ms: int
     prior: bool = True
     facts: str = ""
+    samples: int = 0
+    """Starts of this fleet that it is learned from; 0 for a prior."""
+
+    queued_ms: int = 0
+    """Part of both: behind other starts that fetch from the same registry, hub or volume."""
+
+    @property
+    def told(self) -> str:
+        """What the place holds and what the start waits for, for people."""
+        if not self.queued_ms:
+            return self.facts
+        return f"{self.facts}, {-(-self.queued_ms // 1_000)}s behind other starts"
+
+    @property
+    def origin(self) -> str:
+        """`prior` or `12 starts`, for people."""
+        return "prior" if self.prior else f"{self.samples} starts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +190,7 @@ class Plan:
     decisions: tuple[ServiceDecision, ...] = ()
     wake_at_ms: int | None = None
     history: tuple[tuple[UnitRef, str], ...] = field(default=())
+    starts: Starts = NO_STARTS
 
     def decision(self, ref: UnitRef) -> ServiceDecision | None:
         """The decision about that unit, if it is a ModelService that could be decided."""

@@ -157,6 +157,10 @@ class Replica:
     reason: str = ""
     traffic: bool = True
     drain: DrainState | None = None
+    scheduled_ms: int = 0
+    """When it was bound; 0 for not yet, or not known."""
+    started_ms: int = 0
+    """When the present run of its engine began; 0 for not yet, or not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,6 +166,8 @@ def _replica(
         reason=reason,
         traffic=pod.traffic,
         drain=_drain(pod, service, load_probe, now_ms),
+        scheduled_ms=pod.scheduled_ms,
+        started_ms=pod.started_ms,
     )
 
 

@@ -216,6 +216,7 @@ def _node_line(attempt: Attempt) -> NodeLine:
         attempt.rule,
         readiness.warmth.value if readiness else "",
         readiness.p50_ms // 1000 if readiness else None,
+        readiness.origin if readiness else "",
     )
 
 

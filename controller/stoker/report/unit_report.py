@@ -75,7 +75,9 @@ class HoldLine:
 
 @dataclass(frozen=True, slots=True)
 class NodeLine:
-    """A node that was looked at. `ready_in` is seconds, None where nothing is estimated."""
+    """A node that was looked at. `ready_in` is seconds, None where nothing is estimated;
+    `estimate` says what from: `prior`, or `12 starts`.
+    """
 
     node: str
     pool: str
@@ -83,6 +85,7 @@ class NodeLine:
     rule: str = ""
     warmth: str = ""
     ready_in: int | None = None
+    estimate: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,6 +201,7 @@ def _service_to_data(service: ServiceReport) -> dict[str, Any]:
                 rule=n.rule,
                 warmth=n.warmth,
                 ready_in=n.ready_in,
+                estimate=n.estimate,
             )
             for n in service.nodes
         ]

@@ -75,7 +75,7 @@ def foresee(
     peak = gpus(world)
     for _ in range(MAX_PASSES):
         plan = decide(desired, shapes, snapshot_of(world), history, world.now_ms)
-        history = History.from_records(plan.history)
+        history = History.from_records(plan.history, plan.starts)
         changed = act(world, plan, steps)
         peak = max(peak, gpus(world))
         for ref in world.shapes:

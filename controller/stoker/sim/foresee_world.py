@@ -219,6 +219,7 @@ def _pod(world: World, placement: Placement, number: int) -> Replica:
         phase=ReplicaPhase.STARTING,
         since_ms=world.now_ms,
         created_ms=world.now_ms,
+        scheduled_ms=world.now_ms,
     )
 
 

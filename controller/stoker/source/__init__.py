@@ -6,6 +6,7 @@ from stoker.source.check_file import check_file
 from stoker.source.fleet_file import read_fleet
 from stoker.source.health_files import shipped_checks
 from stoker.source.json_schema import schemas
+from stoker.source.log_profiles import shipped_log_profiles
 from stoker.source.memo import SourceMemo
 from stoker.source.reasons import REASONS
 from stoker.source.source import source
@@ -18,6 +19,7 @@ __all__ = [
     "check_file",
     "schemas",
     "shipped_checks",
+    "shipped_log_profiles",
     "REASONS",
     "read_fleet",
     "read_unit_file",

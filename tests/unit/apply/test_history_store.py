@@ -1,13 +1,18 @@
 """What decide learned survives the process, and losing it is no fault."""
 
+from dataclasses import replace
+
 from stoker.apply import HistoryStore
 from stoker.kube.client import Client
 from stoker.kube.memory import MemoryServer
+from stoker.kube.transport import Response
 from stoker.model.history import History, UnitHistory
 from stoker.model.refs import UnitRef
+from stoker.model.start_samples import Starts, StartSample
 from stoker.sim.clock import VirtualClock
 
 QWEN = UnitRef("ModelService", "llm", "qwen-7b")
+STARTS = Starts.bounded({"a1": [StartSample(5_000, 1, 2, 3)]}, ())
 LEARNED = History(((QWEN, UnitHistory(wanted=3)),))
 
 
@@ -83,3 +88,31 @@ def test_jobs_are_read_where_nothing_was_read_before():
 
     assert {"key": "d1"} == a_store(server).read_jobs()
     assert {} == a_store(MemoryServer(VirtualClock())).read_jobs()
+
+
+def test_what_starts_took_outlives_the_process_and_a_damaged_copy_is_lost():
+    server = MemoryServer(VirtualClock())
+    first = a_store(server)
+    first.read()
+    first.save(replace(LEARNED, starts=STARTS))
+
+    assert replace(LEARNED, starts=STARTS) == a_store(server).read()
+    assert History(starts=STARTS) == a_store(server).read_starts()
+
+    live = next(m for m in Client(server).list("", "ConfigMap", "default").items)
+    live["data"]["starts"] = "{"
+    Client(server).update(live, manager="someone")
+    assert LEARNED == a_store(server).read()
+
+
+def test_who_may_not_read_the_history_has_priors_and_no_error():
+    """`stoker plan` of a person without rights on the state namespace."""
+
+    class Forbidding(MemoryServer):
+        def send(self, request):
+            if "/configmaps/" in request.path:
+                headers = (("content-type", "application/json"),)
+                return Response(403, b'{"reason": "Forbidden", "message": "no"}', headers)
+            return super().send(request)
+
+    assert History() == a_store(Forbidding(VirtualClock())).read_starts()

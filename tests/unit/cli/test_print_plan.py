@@ -86,9 +86,9 @@ def test_table_and_steps_of_a_change():
         "\n"
         "llm/qwen, step by step (disruption.maxConcurrentMoves 1)\n"
         "  1  create   n1                             Warm: image yes, weights yes"
-        "  55s / 1m23s    1 GPU free\n"
+        "  55s / 1m23s (prior)    1 GPU free\n"
         "  2  replace  n1 -> a-node-with-a-long-name  Cold: image yes, weights no "
-        "  2m40s / 4m00s  2 GPUs free\n"
+        "  2m40s / 4m00s (prior)  2 GPUs free\n"
     ).replace("DONE P50/P90  USD/H", "DONE P50/P90   USD/H")
 
 

@@ -16,6 +16,7 @@ from builders import (
 from stoker.decide.case import case_from
 from stoker.decide.place import Index
 from stoker.model.snapshot import ServiceState
+from stoker.model.start_samples import NO_STARTS
 
 POOLS = (a_pool("l4"), a_pool("h100"))
 
@@ -27,11 +28,11 @@ def a_case(unit=None, state=None, pools=POOLS, **shape):
     return case_from(unit.ref, unit.spec, a_shape(unit, **shape), desired.fleet, state)
 
 
-def an_index(*nodes, cases=(), services=()):
+def an_index(*nodes, cases=(), services=(), starts=NO_STARTS):
     snapshot = a_snapshot(*nodes, services=services)
     cases = cases or (a_case(),)
     shapes = {case.ref: case.shape for case in cases}
-    return Index(snapshot.nodes, snapshot.services, cases, shapes, NOW_MS)
+    return Index(snapshot.nodes, snapshot.services, cases, shapes, NOW_MS, starts)
 
 
 def chosen(*nodes, urgent=False, own=(), barred=None, case=None):

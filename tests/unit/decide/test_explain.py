@@ -32,7 +32,7 @@ COUNT  3   spec.replicas  models/qwen.yaml:21 @ 9be0a17
 PLACE  order ReadyPoolPack; pools l4
   NODE  CLASS    READY IN  VERDICT
   n1    Serving  -         kept
-  n2    Warm     4m06s     create: 1 free GPUs (image no, weights yes)
+  n2    Warm     4m06s     create: 1 free GPUs (image no, weights yes; prior)
   n1    -        -         gpus: 0 of 1 GPUs free, a replica needs 1
   n3    -        -         cordoned: cordoned
   nodes turned away, by rule: gpus 2, cordoned 1
@@ -89,7 +89,7 @@ def test_a_starting_replica_says_how_long_a_start_takes_there():
     starting = a_placement("n1", a_replica("a", "n1", "Starting"))
     lines = explained(starting, nodes=[a_node("n1")], replicas=1)
 
-    assert "  n1    Warming  5m06s     starting (image no, weights no)" in lines
+    assert "  n1    Warming  5m06s     starting (image no, weights no; prior)" in lines
 
 
 def test_an_external_count_names_its_owner_not_a_line():

@@ -47,7 +47,7 @@ class Fleet:
 
     def decide(self, world: World) -> Plan:
         plan = decide(self.desired(), self.shapes(), world.snapshot(), self.history, world.now_ms)
-        self.history = History.from_records(plan.history)
+        self.history = History.from_records(plan.history, plan.starts)
         return plan
 
 

@@ -319,6 +319,16 @@ def test_since_says_when_the_phase_began(raw, since):
     assert replica(raw).since_ms == NOW - since
 
 
+def test_a_replica_says_when_it_was_bound_and_when_its_engine_began():
+    """What ready-in is learned from; 0 is not yet."""
+    bound = condition("PodScheduled", since=3 * MINUTE)
+    early = replica(replica_pod("p", waiting("ContainerCreating"), conditions=[bound]))
+    late = replica(replica_pod("p", running(2 * MINUTE), conditions=[bound]))
+
+    assert (early.scheduled_ms, early.started_ms) == (NOW - 3 * MINUTE, 0)
+    assert (late.scheduled_ms, late.started_ms) == (NOW - 3 * MINUTE, NOW - 2 * MINUTE)
+
+
 def draining(**more):
     metadata = {"annotations": {names.DRAINING_SINCE: ago(MINUTE), **more.pop("annotations", {})}}
     return replica_pod(

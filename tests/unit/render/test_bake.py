@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stoker.model.fleet import Pin, Pool, Requirement
-from stoker.model.plan import Placement
+from stoker.model.plan import Placement, Readiness, WarmthClass
 from stoker.model.refs import UnitRef
 from stoker.objects import names
 from stoker.render.bake import Site, bake, leftover_placeholder
@@ -233,3 +236,11 @@ def test_gpu_products_hold_without_any_pool_selector():
     (term,) = node_affinity(baked(placement=on(""), place=place))[REQUIRED]["nodeSelectorTerms"]
 
     assert {"matchExpressions": [in_pool("A", key="nvidia.com/gpu.product")]} == term
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 12), st.booleans())
+def test_no_rendered_byte_hangs_on_what_is_learned_of_starts(p50_ms, p90_ms, samples, prior):
+    """Else each start that ends would restart the others."""
+    learned = Readiness(WarmthClass.COLD, p50_ms, p90_ms, prior, "image no", samples)
+
+    assert baked() == baked(placement=replace(on(), readiness=learned))

@@ -49,7 +49,9 @@ services = st.builds(
     ),
     retirements=st.tuples(st.builds(RetirementLine, words, words, words, numbers)) | st.just(()),
     holds=st.tuples(st.builds(HoldLine, words, words, words)) | st.just(()),
-    nodes=st.tuples(st.builds(NodeLine, words, words, words, words, words, st.none() | numbers))
+    nodes=st.tuples(
+        st.builds(NodeLine, words, words, words, words, words, st.none() | numbers, words)
+    )
     | st.just(()),
     rejected=st.dictionaries(names, numbers, max_size=2).map(lambda d: tuple(d.items())),
     cause=st.none() | st.builds(Cause, words, words, words),

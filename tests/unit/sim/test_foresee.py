@@ -1,5 +1,7 @@
 """What a plan leads to, played on a model: `stoker plan` prints it."""
 
+from itertools import pairwise
+
 from builders import (
     NOW_MS,
     a_desired,
@@ -12,8 +14,10 @@ from builders import (
     a_unit,
     some_shapes,
 )
+from stoker.decide.ready_in import Facts, fetch_ms
 from stoker.model.history import History
 from stoker.sim.foresee import ServiceForecast, foresee
+from unit.decide.index import warm
 
 QWEN = a_ref()
 NEW = "bbbbbbbb"
@@ -32,13 +36,21 @@ def standing_on(*nodes: str):
 
 
 def test_first_placements_start_side_by_side():
-    """Two starts on two nodes take as long as one."""
-    one = forecast(a_unit(replicas=1), a_node("n1", gpus=1), a_node("n2", gpus=1))
-    two = forecast(a_unit(replicas=2), a_node("n1", gpus=1), a_node("n2", gpus=1))
+    """Two starts on two nodes take as long as one, where neither has to fetch anything."""
+    nodes = (warm("n1", gpus=1), warm("n2", gpus=1))
+    one, two = (forecast(a_unit(replicas=count), *nodes) for count in (1, 2))
 
     assert {"n1", "n2"} == {step.placement.node for step in two.steps}
     assert one.done_ms == two.done_ms
     assert 0 == two.lowest_ready
+
+
+def test_cold_starts_of_one_registry_and_hub_are_done_one_after_the_other():
+    nodes = (a_node("n1", gpus=1), a_node("n2", gpus=1), a_node("n3", gpus=1))
+    done = [forecast(a_unit(replicas=count), *nodes).done_ms or 0 for count in (1, 2, 3)]
+    fetches = fetch_ms(a_unit().spec, Facts())
+
+    assert [max(fetches)] * 2 == [after - before for before, after in pairwise(done)]
 
 
 def test_an_update_with_a_free_gpu_never_goes_below_what_stands():
