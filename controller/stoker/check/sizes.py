@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from stoker.errors import Finding
 from stoker.model.codec import canonical_json
 from stoker.model.manifest import Manifest
@@ -13,8 +15,27 @@ MAX_OBJECT_BYTES = 2**20
 MAX_UNIT_BYTES = 32 * 2**20
 
 
+_encode = msgspec.json.Encoder().encode
+
+
+def are_small(manifests: tuple[Manifest, ...]) -> bool:
+    """Whether all objects together are surely below the limit of one: nearly all units are.
+
+    Measured by a faster encoder. It spells floats otherwise, but never at half the length.
+    """
+    room = MAX_OBJECT_BYTES // 2
+    try:
+        for manifest in manifests:
+            room -= len(_encode(manifest.body))
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        return False
+    return room >= 0
+
+
 def check_sizes(manifests: tuple[Manifest, ...]) -> list[Finding]:
     """Findings `object-too-large` and `unit-too-large`, by the length of the JSON."""
+    if are_small(manifests):
+        return []
     findings: list[Finding] = []
     total = 0
     for manifest in manifests:

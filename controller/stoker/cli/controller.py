@@ -33,6 +33,7 @@ from stoker.model.refs import SourceRevision
 from stoker.objects.names import GROUP
 from stoker.observe import ObjectEvent, Observer
 from stoker.reconcile import Parts, Pass, State
+from stoker.render import shape_ahead
 from stoker.report import MirrorWriter, PreviousStatus, Publisher
 from stoker.settings import Settings
 
@@ -142,7 +143,9 @@ class Controller:
 
         Raises Stalled (lease-held) where another controller works.
         """
-        revision = self._session.repo.fetch()
+        session = self._session
+        revision = session.repo.fetch()
+        shape_ahead(session.desired(revision), session.repo, session.renderer())
         if not self._settings.loop.lease:
             return self._one_pass(revision)
         fleet_id = self._session.fleet_id(self._session.desired(revision))

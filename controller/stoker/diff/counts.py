@@ -59,10 +59,10 @@ def arbitrate(
     scale to 0) it is left out too: that changes nothing, and cannot bring back a count that
     the autoscaler has just changed (ssa-facts 41, 42).
     """
-    standing = value_at(live.body, REPLICAS, schema.root)
-    wanted = value_at(payload, REPLICAS, schema.root)
-    if not owner or standing is None:
+    standing = value_at(live.body, REPLICAS, schema.root) if owner else None
+    if standing is None:
         return Arbitrated(payload)
+    wanted = value_at(payload, REPLICAS, schema.root)
     ours = REPLICAS in our_fields(live.body, manager)
     if wanted is None and not ours:
         return Arbitrated(payload)

@@ -16,6 +16,7 @@ from stoker.diff.audit import Audit
 from stoker.diff.counts import arbitrate, count_owner
 from stoker.diff.dryrun import DryRun, refusal_of, verified
 from stoker.diff.frozen import freeze
+from stoker.diff.memo import Body
 from stoker.diff.recreate import recreated
 from stoker.diff.takeover import taking_over
 from stoker.errors import StokerError
@@ -40,7 +41,7 @@ from stoker.objects.consent import consents_in_git, consents_on_live
 from stoker.objects.fieldset import FieldSet, fieldset_from_manifest
 from stoker.objects.ignored import ignored_paths, leave_alone
 from stoker.objects.impact import impact_of
-from stoker.objects.owned import our_fields, owners, schema_of
+from stoker.objects.owned import apply_entries, our_fields, schema_of
 from stoker.objects.schema_table import ListSchema
 from stoker.objects.ssa_merge import same_value
 
@@ -87,7 +88,7 @@ def judge(
     payload = payload_of(manifest)
     owner = count_owner(payload, unit, scaler)
     facts = (live.uid, live.content_version, owner, verify, adoption, ignored)
-    key = (manifest.digest, manifest.frozen_template, *facts)
+    key = (Body(manifest), manifest.frozen_template, *facts)
     known = dry_run.memo.verdict(manifest.ref, key, manifest) if live.resource_version else None
     sent_before = dry_run.sends and dry_run.memo.must_ask(manifest)
     if known is not None and not sent_before:
@@ -277,8 +278,8 @@ def _settled(change: Change, case: _Case, *, added: bool) -> Change:
 
 def _same_version(case: _Case) -> bool:
     """Whether our entry speaks the version we send: its paths mean something else in another."""
-    ours = (o for o in owners(case.live.body) if o.manager == case.dry_run.manager and o.is_apply)
-    return all(o.api_version == case.payload.get("apiVersion") for o in ours)
+    entries = apply_entries(case.live.body, case.dry_run.manager)
+    return all(entry.get("apiVersion") == case.payload.get("apiVersion") for entry in entries)
 
 
 def _write(change: Change, case: _Case, differences: tuple[Difference, ...]) -> Change:

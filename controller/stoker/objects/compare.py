@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from stoker.model.change import FieldChange
 from stoker.objects.canonical import Sameness, sameness
@@ -36,6 +36,7 @@ __all__ = [
 _ABSENT: Any = object()
 _PLAIN = frozenset({str, int, bool})
 """Equal values of these types are the same whatever the schema says: most fields, most days."""
+_GRANULAR = frozenset({MAP, LIST})
 _IDENTITY = frozenset({"name", "namespace", "uid", "resourceVersion", "managedFields"})
 
 
@@ -72,8 +73,21 @@ def compare(payload: dict[str, Any], live: dict[str, Any], schema: ListSchema) -
     skipped = {"apiVersion", "kind", "metadata", *(("status",) if schema.resets_status else ())}
     sent = {key: item for key, item in payload.items() if key not in skipped}
     metadata = {k: v for k, v in (payload.get("metadata") or {}).items() if k not in _IDENTITY}
-    tree = walk.maps({"metadata": metadata, **sent}, live, schema.root, ())
+    tree = walk.maps({"metadata": metadata, **sent}, live, schema.root, None)
     return Comparison(tuple(walk.found), tree, walk.settled)
+
+
+_At: TypeAlias = "tuple[_At, str] | None"
+"""Where a walk is: the place above and the element. Most places never become a path."""
+
+
+def _path(at: _At) -> tuple[str, ...]:
+    """The elements from the top."""
+    elements: list[str] = []
+    while at is not None:
+        at, element = at
+        elements.append(element)
+    return tuple(reversed(elements))
 
 
 class _Walk:
@@ -83,29 +97,27 @@ class _Walk:
         self.found: list[Difference] = []
         self.settled = True
 
-    def maps(
-        self, sent: dict[str, Any], live: dict[str, Any], kind: FieldType, at: tuple[str, ...]
-    ) -> Tree:
+    def maps(self, sent: dict[str, Any], live: dict[str, Any], kind: FieldType, at: _At) -> Tree:
         touched: Tree = {}
+        declared, other = kind.fields, kind.element
+        if other is None and not sent.keys() <= declared.keys():
+            self.settled = False  # refused by the server, or newer than our schema
         for key, item in sent.items():
-            member = kind.member(key)
-            if member is None:  # refused by the server, or newer than our schema
-                self.settled = False
             standing = live.get(key, _ABSENT)
-            if _is_same(item, standing):
+            plain = type(item)
+            if plain in _PLAIN and plain is type(standing) and item == standing:
                 continue
             element = "f:" + key
-            below = self.value(item, standing, member or ANY, (*at, element))
+            member = declared.get(key) or other or ANY
+            below = self.value(item, standing, member, (at, element))
             if below is not None:
                 touched[element] = below
         return touched
 
-    def value(self, sent: Any, live: Any, kind: FieldType, at: tuple[str, ...]) -> Tree | None:
+    def value(self, sent: Any, live: Any, kind: FieldType, at: _At) -> Tree | None:
         """None when a write would leave the value as it is."""
-        if _is_same(sent, live):
-            return None
         resolved = kind.resolved(sent)
-        granular = resolved.shape in {MAP, LIST} and not resolved.atomic
+        granular = not resolved.atomic and resolved.shape in _GRANULAR
         if granular and sent is not None and live is not _ABSENT and live is not None:
             if resolved.shape == MAP and isinstance(sent, dict) and isinstance(live, dict):
                 return self.maps(sent, live, resolved, at) or None
@@ -120,34 +132,33 @@ class _Walk:
         if granular and before is None and isinstance(sent, dict | list):
             if not _is_stored(sent, resolved):
                 return None
-            self.found.append(Difference(at, None, sent))
+            self.found.append(Difference(_path(at), None, sent))
             return whole_tree(sent, resolved)
         self._leaf(before, sent, at)
         return {}
 
-    def _leaf(self, before: Any, after: Any, at: tuple[str, ...]) -> None:
+    def _leaf(self, before: Any, after: Any, at: _At) -> None:
         """One field; of equally long lists the items that differ, if they stand alone."""
+        path = _path(at)
         paired = isinstance(before, list) and isinstance(after, list) and len(before) == len(after)
         if paired and not hides_by_neighbour(before) and not hides_by_neighbour(after):
             for index, (old, new) in enumerate(zip(before, after, strict=True)):
                 if old != new:
-                    self.found.append(Difference((*at, f"i:{index}"), old, new))
+                    self.found.append(Difference((*path, f"i:{index}"), old, new))
         else:
-            self.found.append(Difference(at, before, after))
+            self.found.append(Difference(path, before, after))
 
-    def items(
-        self, sent: list[Any], live: list[Any], kind: FieldType, at: tuple[str, ...]
-    ) -> Tree | None:
+    def items(self, sent: list[Any], live: list[Any], kind: FieldType, at: _At) -> Tree | None:
         assert kind.element is not None
         try:
             sent_items = {item_element(item, kind): item for item in sent}
             live_items = {item_element(item, kind): item for item in live}
         except KeyProblem:  # the server refuses it
-            self.found.append(Difference(at, live, sent))
+            self.found.append(Difference(_path(at), live, sent))
             return {}
         touched: Tree = {}
         for element, item in sent_items.items():
-            below = self._item(item, live_items.get(element, _ABSENT), kind, (*at, element))
+            below = self._item(item, live_items.get(element, _ABSENT), kind, (at, element))
             if below is not None:
                 touched[element] = below
         order = [element for element in live_items if element in sent_items]
@@ -155,21 +166,17 @@ class _Walk:
         if order != wanted:
             before = [_element_text(element) for element in order]
             after = [_element_text(element) for element in wanted]
-            self.found.append(Difference((*at, _ORDER), before, after))
+            self.found.append(Difference((*_path(at), _ORDER), before, after))
         return touched or None
 
-    def _item(self, sent: Any, live: Any, kind: FieldType, at: tuple[str, ...]) -> Tree | None:
+    def _item(self, sent: Any, live: Any, kind: FieldType, at: tuple[_At, str]) -> Tree | None:
         assert kind.element is not None
         if live is _ABSENT:
-            self.found.append(Difference(at, None, sent))
+            self.found.append(Difference(_path(at), None, sent))
             return whole_tree(sent, kind.element)
-        if at[-1].startswith("v:"):
+        if at[1].startswith("v:"):
             return None
         return self.value(sent, live, kind.element, at)
-
-
-def _is_same(sent: Any, live: Any) -> bool:
-    return type(sent) in _PLAIN and type(sent) is type(live) and sent == live
 
 
 def _is_stored(sent: dict[str, Any] | list[Any], kind: FieldType) -> bool:

@@ -85,12 +85,13 @@ def settle(
     for diff asked the facts before it put the count into the payload. Everybody else keeps
     it. A field with several owners goes to Git only if all of them give way.
     """
-    rivals = rivals_of(live, manager)
     taken: list[tuple[str, str]] = []
     left: list[tuple[str, str]] = []
     if written is None:
         written = compare(payload, live, schema).written
-    for path, holders in _conflicts(written, rivals):
+    if not written:
+        return Settlement(payload)
+    for path, holders in _conflicts(written, rivals_of(live, manager)):
         text = dotted(path)
         keepers = [o for o in holders if not _gives_way(o, path, manager)]
         if value_at(live, path, schema.root) is None:

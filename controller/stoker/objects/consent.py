@@ -59,9 +59,16 @@ class Consents:
     """Somebody else made it and this fleet took it over."""
 
 
+_NOTHING = Consents()
+_READ = frozenset({*_VALUES, _HELM_KEEP[0], ADOPTED})
+"""Annotations that some consent is read from; most objects have none of them."""
+
+
 def consents_in_git(body: dict[str, Any]) -> Consents:
     """What the manifest of the attempted revision says; values nobody knows say nothing."""
     said = _annotations(body)
+    if _READ.isdisjoint(said):
+        return _NOTHING
     return Consents(
         adopt=said.get(ADOPT) == ENABLED,
         prune=said.get(PRUNE) == ENABLED,
@@ -79,6 +86,8 @@ def consents_on_live(body: dict[str, Any], manager: str) -> Consents:
     annotation that somebody typed is no consent. What protects counts whoever wrote it.
     """
     said = _annotations(body)
+    if _READ.isdisjoint(said):
+        return _NOTHING
     path = ("f:metadata", "f:annotations", f"f:{PRUNE}")
     allowed = said.get(PRUNE) == ENABLED and path in our_fields(body, manager)
     return Consents(

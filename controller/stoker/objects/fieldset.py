@@ -148,7 +148,7 @@ def fieldset_from_manifest(
     name the item but are not owned. `status` sent to the main resource is never owned.
     """
     owned = FieldSet(tree_from_value(manifest, schema.root)).difference(NEVER_OWNED)
-    if schema.resets_status and not subresource:
+    if schema.resets_status and not subresource and "status" in manifest:
         owned = owned.without_below(_STATUS)
     return owned
 

@@ -32,14 +32,18 @@ def tree_from_value(value: Any, kind: FieldType) -> Tree:
 
 def _map_tree(value: dict[str, Any], kind: FieldType) -> Tree:
     tree: Tree = {}
+    fields, element, assumed = kind.fields, kind.element, kind.assumed
     for key, item in value.items():
-        declared = kind.fields.get(key)
-        member = declared or kind.element
+        declared = fields.get(key)
+        member = declared or element
         if member is None or member.shape == SCALAR:
             tree["f:" + key] = {}
             continue
-        below = tree_from_value(item, member)
-        named = declared is not None or kind.assumed
+        if member.shape == MAP and isinstance(item, dict) and not member.atomic:
+            below = _map_tree(item, member)
+        else:
+            below = tree_from_value(item, member)
+        named = declared is not None or assumed
         if below:
             tree["f:" + key] = below if named else {SELF: {}, **below}
         elif _is_leaf(item, member, declared=named):
@@ -108,10 +112,9 @@ def item_element(item: Any, kind: FieldType) -> str:
     if not isinstance(item, dict):
         raise KeyProblem("associative list with keys may not have non-map elements")
     if len(kind.keys) == 1:
-        key = kind.keys[0]
-        value = item.get(key, kind.key_defaults.get(key, _MISSING))
+        value = item.get(kind.keys[0])
         if isinstance(value, str):
-            return _named_element(key, value)
+            return _named_element(kind.keys[0], value)
     found = {}
     for key in sorted(kind.keys):
         value = item.get(key, kind.key_defaults.get(key, _MISSING))

@@ -8,6 +8,7 @@ by diff and apply.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ from stoker.objects.schema_table import LIST, MAP, SCALAR, FieldType, ListSchema
 __all__ = [
     "BEFORE_FIRST_APPLY",
     "Owner",
+    "apply_entries",
     "is_applied_by",
     "our_fields",
     "owned",
@@ -82,17 +84,24 @@ def owners(live: dict[str, Any]) -> tuple[Owner, ...]:
 
 def is_applied_by(live: dict[str, Any], manager: str) -> bool:
     """Whether the manager has applied the object: an owner mark can be typed by anybody."""
-    return any(
-        entry.get("manager") == manager
-        and entry.get("operation") == "Apply"
-        and not entry.get("subresource")
-        for entry in live.get("metadata", {}).get("managedFields") or ()
-    )
+    return next(apply_entries(live, manager), None) is not None
 
 
 def our_fields(live: dict[str, Any], manager: str) -> FieldSet:
     """The fields that the manager's Apply entry on the object itself lists; empty without."""
-    return next((o.fields for o in owners(live) if o.manager == manager and o.is_apply), EMPTY)
+    entry = next(apply_entries(live, manager), None)
+    return EMPTY if entry is None else parse_fields_v1(entry.get("fieldsV1"))
+
+
+def apply_entries(live: dict[str, Any], manager: str) -> Iterator[dict[str, Any]]:
+    """The manager's raw entries from server-side apply on the object itself: one, if any."""
+    for entry in live.get("metadata", {}).get("managedFields") or ():
+        if (
+            entry.get("manager") == manager
+            and entry.get("operation") == "Apply"
+            and not entry.get("subresource")
+        ):
+            yield entry
 
 
 def owned(live: dict[str, Any], manager: str) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from stoker.render.pool import Limits
 from stoker.render.reasons import REASONS
 from stoker.render.render import render
 from stoker.render.renderer import Renderer, RenderMemo
-from stoker.render.shape import Shapes, shape
+from stoker.render.shape import Shapes, shape, shape_ahead
 
 __all__ = [
     "shape",
+    "shape_ahead",
     "render",
     "Shapes",
     "Renderer",

@@ -35,7 +35,8 @@ main()
 """The package stays empty: it would import every stage, which is most of a child's start."""
 _NEEDED_PACKAGES = ("stoker", "jinja2", "markupsafe", "yaml")
 _WRITE_BYTES = 64 * 1024
-_READ_BYTES = 1024 * 1024
+_READ_BYTES = 64 * 1024
+"""What a pipe holds: a read never gives more."""
 
 
 @dataclass(slots=True, eq=False)

@@ -8,7 +8,7 @@ alias budgets, duplicate keys refused. Runs in render children only (worker).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -26,6 +26,10 @@ MAX_ALIASED_NODES = 100_000
 _MERGE_KEY = "<<"
 _NO_KEY = object()
 _MERGE = object()
+
+_SCALAR, _MAPPING, _SEQUENCE = yaml.ScalarEvent, yaml.MappingStartEvent, yaml.SequenceStartEvent
+
+_TAGS = {True: ("!", "tag:yaml.org,2002:map"), False: ("!", "tag:yaml.org,2002:seq")}
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Only its event stream is used: libyaml's, thirty times faster, or PyYAML's own."""
@@ -88,7 +92,33 @@ class _Frame:
     is_map: bool
     key: Any = _NO_KEY
     nodes: int = 1
-    merged: list[dict[str, Any]] = field(default_factory=list)
+    merged: tuple[dict[str, Any], ...] = ()
+
+
+def _is_placed(event: Any, frame: _Frame) -> bool:
+    """Put a scalar where it belongs, if it is as nearly all are; else nothing has happened."""
+    text: str = event.value
+    if event.tag is not None:
+        return False
+    value: Any = text
+    if event.implicit[0]:
+        try:
+            value = scalars.plain_value(text)
+        except ValueError:
+            return False
+    if not frame.is_map:
+        frame.container.append(value)
+    elif frame.key is _NO_KEY:
+        if type(value) is not str or value in frame.container or text == _MERGE_KEY:
+            return False
+        frame.key = value
+    elif frame.key is _MERGE:
+        return False
+    else:
+        frame.container[frame.key] = value
+        frame.key = _NO_KEY
+    frame.nodes += 1
+    return True
 
 
 class _Reader:
@@ -118,16 +148,20 @@ class _Reader:
     def _value(self, event: Any) -> Any:
         """Build one value from its first event on, with a stack of our own."""
         stack: list[_Frame] = []
+        following = self._next
         while True:
             kind = type(event)
             nodes = 1
-            if kind is yaml.ScalarEvent:
+            if kind is _SCALAR:
+                if stack and event.anchor is None and _is_placed(event, stack[-1]):
+                    event = following()
+                    continue
                 value = self._scalar(event, stack)
                 if event.anchor is not None:
                     self._anchors[event.anchor] = (value, 1)
-            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
-                self._open(event, stack, is_map=kind is yaml.MappingStartEvent)
-                event = self._next()
+            elif kind is _MAPPING or kind is _SEQUENCE:
+                self._open(event, stack, is_map=kind is _MAPPING)
+                event = following()
                 continue
             elif kind is yaml.AliasEvent:
                 value, nodes = self._alias(event)
@@ -140,13 +174,12 @@ class _Reader:
             if not stack:
                 return value
             self._place(event, stack[-1], value, nodes)
-            event = self._next()
+            event = following()
 
     def _open(self, event: Any, stack: list[_Frame], *, is_map: bool) -> None:
         if len(stack) >= MAX_DEPTH:
             raise self._error(event, f"more than {MAX_DEPTH} maps and lists inside each other")
-        expected = "map" if is_map else "seq"
-        if event.tag not in {None, "!", f"tag:yaml.org,2002:{expected}"}:
+        if event.tag is not None and event.tag not in _TAGS[is_map]:
             raise self._error(event, f"the tag {_spelled(event.tag)} has no place in a manifest")
         if event.anchor is not None:
             # An alias inside its own anchor must not find an older value of that name.
@@ -209,7 +242,7 @@ class _Reader:
         sources = value if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
             raise self._error(event, "`<<` takes a map or a list of maps")
-        frame.merged.extend(sources)
+        frame.merged += tuple(sources)
 
     def _close(self, frame: _Frame) -> Any:
         if not frame.merged:

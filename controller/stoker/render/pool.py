@@ -6,7 +6,8 @@ much costs one finding on the job it was at. Called by renderer, on the reconcil
 
 from __future__ import annotations
 
-import selectors
+import math
+import select
 import signal
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -172,19 +173,21 @@ class Pool:
 
     def _wait(self, run: _Run) -> None:
         """Move bytes until something happened or a deadline passed."""
-        with selectors.DefaultSelector() as selector:
-            for child in self._children:
-                selector.register(child.reader, selectors.EVENT_READ, child)
-                if child.outgoing:
-                    selector.register(child.writer, selectors.EVENT_WRITE, child)
-            now = self._clock.monotonic()
-            deadlines = [child.deadline for child in self._watched()]
-            ready = selector.select(max(0.0, min(deadlines, default=now) - now))
-        for key, mask in ready:
-            child = key.data
+        poll = select.poll()  # made anew each time, it costs a third of an epoll
+        owners: dict[int, Child] = {}
+        for child in self._children:
+            owners[child.reader] = owners[child.writer] = child
+            poll.register(child.reader, select.POLLIN)
+            if child.outgoing:
+                poll.register(child.writer, select.POLLOUT)
+        now = self._clock.monotonic()
+        deadlines = [child.deadline for child in self._watched()]
+        left = max(0.0, min(deadlines, default=now) - now)
+        for descriptor, _ in poll.poll(math.ceil(left * 1000)):
+            child = owners[descriptor]
             if child not in self._children:
                 continue
-            if mask & selectors.EVENT_WRITE:
+            if descriptor == child.writer:
                 child.push()
             elif child.pull():
                 self._take(child, run)

@@ -15,6 +15,7 @@ from stoker.clock import SystemClock
 from stoker.model.manifest import ManifestSet
 from stoker.model.ports import Clock
 from stoker.model.refs import UnitRef
+from stoker.render.ahead import Ahead
 from stoker.render.neutral import NeutralObject, NeutralUnit
 from stoker.render.pool import Job, JobResult, Limits, Pool
 
@@ -73,8 +74,11 @@ class Renderer:
         size = workers or _cores()
         self._pool = Pool(size, self._clock, limits, require_jail=require_jail)
         self.memo = RenderMemo()
+        self._ahead = Ahead()
+        self._jobs_begun = 0
         self.jobs = 0
-        """Jobs given to the children so far; logs, metrics and tests read it."""
+        """Jobs given to the children so far, those of what was begun once that is finished;
+        logs, metrics and tests read it."""
 
     def __enter__(self) -> Self:
         return self
@@ -91,8 +95,22 @@ class Renderer:
         """Start a child before the first job; it takes a quarter of a second."""
         self._pool.warm_up()
 
+    def begin(self, act: Callable[[Callable[[], None]], object]) -> None:
+        """Let `act` use the renderer on a thread of its own until somebody else needs it.
+
+        It gets a checkpoint that ends it when nobody waits for the rest.
+        """
+        self.finish()
+        self._ahead.start(act)
+
+    def finish(self) -> None:
+        """Wait for what was begun; before anything else is asked of the renderer."""
+        self._ahead.finish()
+        self.jobs, self._jobs_begun = self.jobs + self._jobs_begun, 0
+
     def close(self) -> None:
-        """End the children; the memo stays."""
+        """End the children, and first what was begun; the memo stays."""
+        self._ahead.finish(stop=True)
         self._pool.close()
 
     @property
@@ -104,7 +122,10 @@ class Renderer:
         self, jobs: Sequence[Job], checkpoint: Callable[[], None] | None = None
     ) -> tuple[JobResult, ...]:
         """Run jobs on the children, results in the same order."""
-        self.jobs += len(jobs)
+        if self._ahead.is_here:
+            self._jobs_begun += len(jobs)
+        else:
+            self.jobs += len(jobs)
         return self._pool.run(jobs, checkpoint) if jobs else ()
 
     def recall(self, ref: UnitRef, key: str) -> NeutralUnit | None:

@@ -20,7 +20,7 @@ from stoker.render.renderer import Renderer
 from stoker.render.service import PROBE_DECISION
 from stoker.render.unit_jobs import Workshop, key_of
 
-__all__ = ["Shapes", "shape"]
+__all__ = ["Shapes", "shape", "shape_ahead"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,21 @@ def shape(
 
     What is wrong with a unit is a finding; raises Unreachable when Git cannot be read.
     """
+    renderer.finish()
+    return _shapes(desired, repo, renderer, checkpoint)
+
+
+def shape_ahead(desired: Desired, repo: Repo, renderer: Renderer) -> None:
+    """Begin with what `shape` will be asked for soon, while its caller asks the cluster."""
+    renderer.begin(lambda checkpoint: _shapes(desired, repo, renderer, checkpoint))
+
+
+def _shapes(
+    desired: Desired,
+    repo: Repo,
+    renderer: Renderer,
+    checkpoint: Callable[[], None] | None,
+) -> Shapes:
     workshop = Workshop(desired, repo, renderer.memo.texts)
     renderer.memo.keep_only(unit.ref for unit in desired.units)
     neutral: dict[UnitRef, NeutralUnit] = {}

@@ -32,10 +32,18 @@ class Layer:
 
 
 def overlay(base: Layer, patch: Layer) -> Layer:
-    """The patch merged over the base; neither is changed."""
+    """The patch merged over the base; neither is changed, and parts of them are shared."""
+    if not base.value and not base.places and not _has_null(patch.value):
+        return patch
     places = dict(base.places)
     value = _merge(base.value, patch.value, (), places, patch.places)
     return Layer(value, places)
+
+
+def _has_null(value: dict[str, Any]) -> bool:
+    return any(
+        item is None or (isinstance(item, dict) and _has_null(item)) for item in value.values()
+    )
 
 
 def cut(

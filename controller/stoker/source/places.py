@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from stoker.errors import SourceLocation
@@ -22,6 +23,7 @@ Places: TypeAlias = Mapping[Field, SourceLocation]
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
+@lru_cache(maxsize=4096)
 def dotted(field: Field) -> str:
     """Spell a field as kubectl does; keys with other characters stand in brackets."""
     text = ""

@@ -151,7 +151,8 @@ def _without(
         return {**value, name: items}
     if not isinstance(inner, dict):
         return value
-    return {**value, name: _without(inner, pattern[1:], here, refusals, why)}
+    left = _without(inner, pattern[1:], here, refusals, why)
+    return value if left is inner else {**value, name: left}
 
 
 def _always(name: str, value: Any) -> str:

@@ -106,3 +106,14 @@ def test_every_field_of_the_result_has_a_place_and_no_other_has(base, patch):
     merged = overlay(layer({"k": base}), layer({"k": patch}))
 
     assert set(layer(merged.value).places) >= set(merged.places)
+
+
+@given(DOCUMENTS)
+def test_a_layer_over_nothing_is_as_over_something_that_it_deletes(patch):
+    """Most units have no defaults and no patches below and above them."""
+    above = layer({**patch, "gone": None})
+    merged = overlay(layer({"gone": 1}), above)
+    alone = overlay(Layer(), layer(patch))
+
+    assert merged.value == alone.value
+    assert set(merged.places) == set(alone.places)
