@@ -16,33 +16,17 @@ from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects.known_secrets import KnownSecrets, joined, known_secrets
 from stoker.objects.takeover import Rival
 
-__all__ = ["Body", "DiffMemo"]
+__all__ = ["DiffMemo"]
 
 MAX_SETTLED = 20_000
 """Answers of dry runs kept; beyond it the oldest go."""
-
-
-class Body:
-    """Equal where digests are; digests are made only where the manifests are not the same."""
-
-    __slots__ = ("_manifest",)
-    __hash__ = None  # type: ignore[assignment]  # nothing is looked up by it
-
-    def __init__(self, manifest: Manifest) -> None:
-        self._manifest = manifest
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Body):
-            return NotImplemented
-        one, two = self._manifest, other._manifest
-        return one is two or one.digest == two.digest
 
 
 @dataclass(slots=True)
 class DiffMemo:
     """Empty to begin with; see `forget` for when to begin again."""
 
-    verdicts: dict[ObjectRef, tuple[object, Change]] = field(default_factory=dict)
+    verdicts: dict[ObjectRef, tuple[Hashable, Change]] = field(default_factory=dict)
     changing: dict[ObjectRef, tuple[str, bool]] = field(default_factory=dict)
     """Digests of manifests whose last verdict was a change, and whether a dry run said so."""
     secrets: dict[UnitRef, KnownSecrets] = field(default_factory=dict)
@@ -51,17 +35,17 @@ class DiffMemo:
     """All of them, as `learn` gave them last; the client hides them in errors."""
     settled: dict[Hashable, bool] = field(default_factory=dict)
     """(digest of what is sent, digest of what is ours live, server version) -> unchanged."""
-    controllers: dict[ObjectRef, tuple[object, tuple[Rival, ...]]] = field(default_factory=dict)
+    controllers: dict[ObjectRef, tuple[Hashable, tuple[Rival, ...]]] = field(default_factory=dict)
     """GitOps controllers that own fields of an object to adopt, by what the object was."""
 
-    def verdict(self, ref: ObjectRef, key: object, manifest: Manifest) -> Change | None:
+    def verdict(self, ref: ObjectRef, key: Hashable, manifest: Manifest) -> Change | None:
         """The verdict reached with exactly these inputs, about this manifest."""
         known = self.verdicts.get(ref)
         if known is None or known[0] != key:
             return None
         return known[1] if known[1].manifest is manifest else replace(known[1], manifest=manifest)
 
-    def keep(self, ref: ObjectRef, key: object, change: Change, *, asked: bool = False) -> None:
+    def keep(self, ref: ObjectRef, key: Hashable, change: Change, *, asked: bool = False) -> None:
         """Remember a verdict; `asked` says that a dry run stands behind it."""
         self.verdicts[ref] = (key, change)
         if change.action is Action.CHANGE and change.manifest is not None:
@@ -74,8 +58,7 @@ class DiffMemo:
 
         If it still differs, somebody between us and the store has written it otherwise.
         """
-        known = self.changing.get(manifest.ref)
-        return known is not None and known == (manifest.digest, False)
+        return self.changing.get(manifest.ref) == (manifest.digest, False)
 
     def learn(self, sets: Iterable[ManifestSet], units: Collection[UnitRef]) -> KnownSecrets:
         """The secrets of the whole fleet, those of the rendered sets anew; `units` are left."""

@@ -16,7 +16,6 @@ from stoker.diff.audit import Audit
 from stoker.diff.counts import arbitrate, count_owner
 from stoker.diff.dryrun import DryRun, refusal_of, verified
 from stoker.diff.frozen import freeze
-from stoker.diff.memo import Body
 from stoker.diff.recreate import recreated
 from stoker.diff.takeover import taking_over
 from stoker.errors import StokerError
@@ -88,7 +87,7 @@ def judge(
     payload = payload_of(manifest)
     owner = count_owner(payload, unit, scaler)
     facts = (live.uid, live.content_version, owner, verify, adoption, ignored)
-    key = (Body(manifest), manifest.frozen_template, *facts)
+    key = (manifest.digest, manifest.frozen_template, *facts)
     known = dry_run.memo.verdict(manifest.ref, key, manifest) if live.resource_version else None
     sent_before = dry_run.sends and dry_run.memo.must_ask(manifest)
     if known is not None and not sent_before:

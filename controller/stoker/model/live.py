@@ -24,11 +24,11 @@ class LiveObject:
     body: dict[str, Any] = field(hash=False, repr=False)
 
     @property
-    def content_version(self) -> object:
+    def content_version(self) -> str:
         """Equal versions of one object mean equal content; only its status may differ.
 
-        Good for `==` alone. Caches that can tell a change of status from others give more
-        than the resourceVersion, which every write changes.
+        Caches that can tell a change of status from others give more than the
+        resourceVersion, which every write changes.
         """
         return self.resource_version
 

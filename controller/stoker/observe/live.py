@@ -63,27 +63,12 @@ class _CachedObject(LiveObject):
         return self._decoded
 
     @property
-    def content_version(self) -> object:
-        return _ContentVersion(self._entry) if self._entry.whole else self.resource_version
+    def content_version(self) -> str:
+        return self._entry.content or self.resource_version
 
     @property
     def is_leaving(self) -> bool:
         return self._entry.leaving
-
-
-class _ContentVersion:
-    """Equal where the contents are; looks at them only where the entries are not the same."""
-
-    __slots__ = ("_entry",)
-    __hash__ = None  # type: ignore[assignment]  # nothing is looked up by it
-
-    def __init__(self, entry: Entry) -> None:
-        self._entry = entry
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _ContentVersion):
-            return NotImplemented
-        return self._entry is other._entry or self._entry.content == other._entry.content
 
 
 class CachedLive:

@@ -9,7 +9,7 @@ Secrets are never kept whole, not even our own (design section 8).
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -68,7 +68,8 @@ class Entry:
     """One cached object. `body` is JSON; `whole` says whether it is the whole manifest.
 
     `owner` is the owner mark as it stands, `unit` the unit it proves (None for marks that
-    are another fleet's, or were copied from another object).
+    are another fleet's, or were copied from another object). `content` is a digest of all
+    but status and versions, kept of whole objects only.
     """
 
     namespace: str
@@ -81,19 +82,8 @@ class Entry:
     facts: Facts | None
     body: bytes
     ref: ObjectRef
+    content: str = ""
     leaving: bool = False
-    _content: str = field(default="", init=False, compare=False, repr=False)
-
-    @property
-    def content(self) -> str:
-        """A digest of all but status and versions, made when first asked for.
-
-        Empty for what is not kept whole.
-        """
-        if self.whole and not self._content:
-            made = _content(self.ref, msgspec.json.decode(self.body))
-            object.__setattr__(self, "_content", made)
-        return self._content
 
 
 def entry_from(raw: dict[str, Any], key: WatchKey, fleet_id: str) -> Entry:
@@ -116,6 +106,7 @@ def entry_from(raw: dict[str, Any], key: WatchKey, fleet_id: str) -> Entry:
         facts=_facts(kept, key, unit),
         body=_encode(kept if whole else _metadata_only(ref, metadata)),
         ref=ref,
+        content=_content(ref, kept) if whole else "",
         leaving=bool(metadata.get("deletionTimestamp")),
     )
 

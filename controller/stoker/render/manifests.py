@@ -76,31 +76,4 @@ def manifest_of(
         names.OWNER: names.owner_mark(*owner, ref),
     }
     marked = {**body, "metadata": {**metadata, "annotations": annotations}}
-    return _Rendered(ref, marked, source, frozen_template)
-
-
-class _Rendered(Manifest):
-    """Hashes its body when it is first asked: a pass that finds nothing to do asks for few."""
-
-    __slots__ = ("_digest",)
-    _digest: str
-
-    def __init__(
-        self,
-        ref: ObjectRef,
-        body: dict[str, Any],
-        source: SourceLocation,
-        frozen_template: bool,  # noqa: FBT001 - as the field is called
-    ) -> None:
-        set_once = object.__setattr__  # the base is frozen
-        set_once(self, "ref", ref)
-        set_once(self, "body", body)
-        set_once(self, "source", source)
-        set_once(self, "frozen_template", frozen_template)
-        set_once(self, "_digest", "")
-
-    @property
-    def digest(self) -> str:
-        if not self._digest:
-            object.__setattr__(self, "_digest", digest(self.body))
-        return self._digest
+    return Manifest(ref, marked, digest(marked), source, frozen_template)
