@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -148,7 +149,7 @@ def test_a_changed_policy_makes_the_kinds_it_matches_due_within_the_hour(audited
     """It judges what is sent as a webhook does."""
     world = audited
     rule = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": ["services"]}
-    policy = {
+    policy: dict[str, Any] = {
         "apiVersion": f"{GROUP}/v1",
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": "ports"},

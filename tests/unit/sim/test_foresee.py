@@ -15,6 +15,7 @@ from builders import (
     some_shapes,
 )
 from stoker.decide.ready_in import Facts, fetch_ms
+from stoker.model.fleet import ModelService
 from stoker.model.history import History
 from stoker.sim.foresee import ServiceForecast, foresee
 from unit.decide.index import warm
@@ -48,7 +49,9 @@ def test_first_placements_start_side_by_side():
 def test_cold_starts_of_one_registry_and_hub_are_done_one_after_the_other():
     nodes = (a_node("n1", gpus=1), a_node("n2", gpus=1), a_node("n3", gpus=1))
     done = [forecast(a_unit(replicas=count), *nodes).done_ms or 0 for count in (1, 2, 3)]
-    fetches = fetch_ms(a_unit().spec, Facts())
+    service = a_unit().spec
+    assert isinstance(service, ModelService)
+    fetches = fetch_ms(service, Facts())
 
     assert [max(fetches)] * 2 == [after - before for before, after in pairwise(done)]
 
