@@ -15,7 +15,6 @@ from typing import Any
 from stoker.model.change import Action, Change, ChangeSet
 from stoker.model.fleet import Desired
 from stoker.model.refs import ObjectRef, UnitRef
-from stoker.objects.consent import CREATE_ONLY_CODE
 from stoker.objects.inventory import INTENT, Inventory
 from stoker.objects.names import API_VERSION
 
@@ -84,7 +83,7 @@ def holdings(inventory: Inventory, changes: ChangeSet) -> tuple[Holding, ...]:
             continue
         if change.code == "orphan":
             found[unit, ref] = _holding(unit, ref, Standing.ORPHANED, "", change)
-        elif change.code in {"reconcile-disabled", CREATE_ONLY_CODE}:
+        elif change.code in {"reconcile-disabled", "create-only"}:
             found[unit, ref] = _holding(unit, ref, Standing.LEFT_ALONE, "", change)
     return tuple(found[key] for key in sorted(found))
 
@@ -94,7 +93,7 @@ def _holding(
 ) -> Holding:
     told = change is not None and (
         change.manifest is None
-        or change.code == CREATE_ONLY_CODE
+        or change.code == "create-only"
         or standing in {Standing.LEFT_ALONE, Standing.INTENT}
     )
     if change is None or not told:

@@ -16,7 +16,7 @@ from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.plan import Plan
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects.conflicts import AdoptionRequired
-from stoker.objects.consent import CREATE_ONLY_CODE, consents_in_git
+from stoker.objects.consent import consents_in_git
 from stoker.objects.names import fleet_of_mark
 
 __all__ = ["Pair", "pair", "replaced_by"]
@@ -77,10 +77,8 @@ def _made_once(live: LiveObject, *, foreign: bool) -> Pair:
     """A create-only object that stands, whoever made it."""
     if foreign:
         note = "only created where absent; what stands was not made here and is never changed"
-        return Pair(Action.UNCHANGED, None, CREATE_ONLY_CODE, note)
-    return Pair(
-        Action.UNCHANGED, live, CREATE_ONLY_CODE, "only created where absent, never changed"
-    )
+        return Pair(Action.UNCHANGED, None, "create-only", note)
+    return Pair(Action.UNCHANGED, live, "create-only", "only created where absent, never changed")
 
 
 def _namespace(ref: ObjectRef, ground: Ground) -> Pair | None:

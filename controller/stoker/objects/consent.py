@@ -16,11 +16,9 @@ from stoker.model.refs import ObjectRef
 from stoker.objects.names import ADOPT, ADOPTED, OWNER, PRUNE, RECONCILE, RECREATE, TEMPLATE
 from stoker.objects.owned import our_fields
 
-__all__ = ["CREATE_ONLY_CODE", "Consents", "consents_in_git", "consents_on_live", "problems_of"]
+__all__ = ["Consents", "consents_in_git", "consents_on_live", "problems_of"]
 
 ENABLED, DISABLED, CREATE_ONLY = "enabled", "disabled", "create-only"
-CREATE_ONLY_CODE = "create-only"
-"""The code of a change of such an object that stands."""
 
 _VALUES: dict[str, tuple[str, ...]] = {
     ADOPT: (ENABLED,),

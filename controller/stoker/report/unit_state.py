@@ -15,7 +15,6 @@ from stoker.model.outcome import Health, ObjectOutcome, Result, Sync, UnitOutcom
 from stoker.model.plan import ServiceDecision
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.snapshot import ServiceState
-from stoker.objects.consent import CREATE_ONLY_CODE
 from stoker.objects.health import ABSENT, HealthVerdict, worst
 from stoker.report.conditions import (
     Judgement,
@@ -43,7 +42,7 @@ __all__ = ["UnitFacts", "error_lines", "unit_report"]
 LISTED = 20
 """Errors and notes kept of one unit or fleet (ux.md)."""
 
-_LEFT = {"reconcile-disabled", CREATE_ONLY_CODE}
+_LEFT = {"reconcile-disabled", "create-only"}
 """Codes of objects that stay as they are because Git says so."""
 _SETTLED = {Action.UNCHANGED, Action.KEEP}
 _WRITTEN = {Result.CREATED, Result.CHANGED, Result.UNCHANGED, Result.KEPT, Result.DELETED}
