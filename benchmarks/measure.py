@@ -8,7 +8,7 @@ import platform
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -150,15 +150,30 @@ class Meter:
 
 @dataclass(frozen=True)
 class AuditMark:
-    """A place in the audit log to count from."""
+    """A place in the audit log to count from; the API server puts a full file aside."""
 
     path: Path
     offset: int
+    inode: int = 0
 
     @classmethod
     def now(cls, path: Path) -> AuditMark:
         """The end of the log as it is."""
-        return cls(path, path.stat().st_size if path.exists() else 0)
+        found = path.stat() if path.exists() else None
+        return cls(path, found.st_size, found.st_ino) if found else cls(path, 0)
+
+    def lines(self) -> Iterator[bytes]:
+        """Whole lines since, of the file that was marked and of all begun after it."""
+        files = sorted(
+            self.path.parent.glob(f"{self.path.stem}*{self.path.suffix}"),
+            key=lambda file: file.stat().st_mtime,
+        )
+        inodes = [file.stat().st_ino for file in files]
+        first = inodes.index(self.inode) if self.inode in inodes else len(files) - 1
+        for number, file in enumerate(files[first:]):
+            with file.open("rb") as log:
+                log.seek(0 if number else self.offset)
+                yield from (line for line in log if line.endswith(b"\n"))
 
 
 @dataclass(frozen=True)
@@ -196,23 +211,19 @@ def count_requests(mark: AuditMark, agent: str) -> Requests:
     lease: Counter[str] = Counter()
     mirrors: Counter[str] = Counter()
     seen: set[str] = set()
-    with mark.path.open("rb") as log:
-        log.seek(mark.offset)
-        for line in log:
-            if not line.endswith(b"\n"):
-                break
-            event = json.loads(line)
-            if not (event.get("userAgent") or "").startswith(agent):
-                continue
-            if event.get("stage") not in {"ResponseComplete", "ResponseStarted", "Panic"}:
-                continue
-            if event["auditID"] in seen:
-                continue
-            seen.add(event["auditID"])
-            asked = event.get("objectRef") or {}
-            (lease if asked.get("resource") == "leases" else verbs)[_verb(event)] += 1
-            if asked.get("apiGroup") == "stoker.dev":
-                mirrors[_verb(event)] += 1
+    for line in mark.lines():
+        event = json.loads(line)
+        if not (event.get("userAgent") or "").startswith(agent):
+            continue
+        if event.get("stage") not in {"ResponseComplete", "ResponseStarted", "Panic"}:
+            continue
+        if event["auditID"] in seen:
+            continue
+        seen.add(event["auditID"])
+        asked = event.get("objectRef") or {}
+        (lease if asked.get("resource") == "leases" else verbs)[_verb(event)] += 1
+        if asked.get("apiGroup") == "stoker.dev":
+            mirrors[_verb(event)] += 1
     return Requests(verbs, lease, mirrors)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 
 import measure
@@ -112,6 +113,24 @@ def test_a_watch_is_one_request_and_other_clients_are_none(tmp_path):
     )
 
     assert {"watch": 1} == found.verbs
+
+
+def test_a_log_that_the_server_put_aside_is_read_to_its_end(tmp_path):
+    """5,000 units fill a file of 100 MB; what came before and after that is counted."""
+    pods = {"resource": "pods"}
+    old, one, two = (
+        json.dumps(an_event(number, "get", f"/api/v1/pods/p{number}", **pods)) + "\n"
+        for number in range(3)
+    )
+    path = tmp_path / "audit.log"
+    path.write_text(old, encoding="utf-8")
+    mark = measure.AuditMark.now(path)
+    path.write_text(old + one, encoding="utf-8")
+    aside = path.rename(tmp_path / "audit-2026-11-30T08-22-00.000.log")
+    path.write_text(two, encoding="utf-8")
+    os.utime(aside, (1, 1))
+
+    assert {"get": 2} == measure.count_requests(mark, AGENT).verbs
 
 
 def test_the_page_shows_the_results_that_are_kept():
