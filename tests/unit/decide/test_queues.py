@@ -155,6 +155,17 @@ def test_of_a_start_under_way_only_the_rest_is_waited_for(standing, gone_ms):
         assert max(0, image_ms - gone_ms - 2_000) == queued_ms
 
 
+def test_where_nobody_knows_when_the_engine_began_image_and_weights_are_done_in_turn():
+    """Init containers run, or the forecast plays on: image first, then weights."""
+    case = a_case()
+    image_ms, weights_ms = fetch_ms(case.spec, COLD)
+    gone_s = image_ms // 1000 + 20
+    starting = pod("Starting", scheduled=gone_s)
+    left = begun((COLD, starting), case=case).next(case, Facts(image=True), {}).queued_ms
+
+    assert weights_ms - 20_000 - 3_000 == left
+
+
 def test_a_start_whose_engine_runs_holds_up_no_image():
     case = a_case()
     running = pod("Starting", scheduled=300, started=9_999)
