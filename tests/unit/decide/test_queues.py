@@ -93,6 +93,7 @@ def test_a_second_cold_start_waits_for_the_firsts_image_and_weights():
 
     assert estimate(case.spec, COLD) == alone
     assert max(image_ms, weights_ms) == behind.queued_ms == behind.p50_ms - alone.p50_ms
+    assert behind.p50_ms * 3 // 2 == behind.p90_ms
     assert f"{-(-behind.queued_ms // 1000)}s behind other starts" in behind.told
     assert "behind" not in alone.told
 
