@@ -15,7 +15,7 @@ from stoker.log import get_log
 from stoker.model.history import History
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef, UnitRef
-from stoker.model.start_samples import Starts
+from stoker.model.start_samples import NO_STARTS, Starts
 from stoker.objects.names import MANAGED_BY, manager_of
 
 __all__ = ["HISTORY_LABEL", "HistoryStore"]
@@ -41,6 +41,7 @@ class HistoryStore:
         self._fleet_id = fleet_id
         self._ref = ObjectRef("", "ConfigMap", namespace, f"stoker-{fleet_id}-history")
         self._saved: dict[str, str] | None = None
+        self._starts = (NO_STARTS, "")
         self.adopted = ""
         """The commit that was worked on, as `read` found it; empty when it is not known."""
 
@@ -88,8 +89,10 @@ class HistoryStore:
         `jobs` what last stood of Jobs that vanish (None: as it was saved).
         """
         data = {f"{ref.kind}.{ref.namespace}.{ref.name}": text for ref, text in history.records()}
-        if starts := history.starts.text():
-            data[STARTS] = starts
+        if history.starts is not self._starts[0]:
+            self._starts = (history.starts, history.starts.text())
+        if self._starts[1]:
+            data[STARTS] = self._starts[1]
         if adopted:
             data[ADOPTED] = adopted
         if jobs is None:

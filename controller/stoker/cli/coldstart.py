@@ -93,9 +93,8 @@ def _recorded(folder: Path) -> Start:
 
 
 def _live(name: str, namespace: str, access: tuple[Path | None, str, str, float]) -> Start:
-    from stoker.cli.coldstart_live import read_live_start
+    from stoker.cli.coldstart_live import live_start
     from stoker.cli.connect import connect, context_name
-    from stoker.objects.start_facts import start_from
     from stoker.source import shipped_log_profiles
 
     kubeconfig, context, as_user, timeout = access
@@ -104,11 +103,9 @@ def _live(name: str, namespace: str, access: tuple[Path | None, str, str, float]
         for warning in client.warnings:
             narrate(f"warning: {warning}")
         narrate(f"context {context_name(kubeconfig, context)}, {client.server().cluster_uid}")
-        found = read_live_start(client, name, namespace)
+        start, notes = live_start(client, name, namespace, shipped_log_profiles())
     finally:
         client.close()
-    for text in found.unread:
-        narrate(f"not read: {text}")
-    if found.others:
-        narrate(f"{len(found.others)} older pods of it: {', '.join(found.others[:5])}")
-    return start_from(found.start.pod, found.start.events, found.start.log, shipped_log_profiles())
+    for note in notes:
+        narrate(note)
+    return start

@@ -13,12 +13,13 @@ from stoker.cli.coldstart_recorded import Recorded
 from stoker.errors import Stalled, StokerError
 from stoker.kube.client import Client
 from stoker.kube.errors import NotFound
+from stoker.model.log_profile import LogProfile
 from stoker.model.refs import ObjectRef
 from stoker.objects.health_fields import items, mapping, text
 from stoker.objects.names import SERVICE_LABEL
-from stoker.objects.start_facts import ENGINE_CONTAINER, concerns
+from stoker.objects.start_facts import ENGINE_CONTAINER, Start, concerns, start_from
 
-__all__ = ["Found", "read_live_start"]
+__all__ = ["Found", "live_start", "read_live_start"]
 
 LOG_BYTES = 16 * 2**20
 """Of the log, from the start of the container's run: a start has said all long before."""
@@ -31,6 +32,18 @@ class Found:
     start: Recorded
     others: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+
+
+def live_start(
+    client: Client, name: str, namespace: str, profiles: Iterable[LogProfile]
+) -> tuple[Start, tuple[str, ...]]:
+    """The start that a person means, and what to tell on the side. Raises as read_live_start."""
+    found = read_live_start(client, name, namespace)
+    notes = [f"not read: {text}" for text in found.unread]
+    if found.others:
+        notes.append(f"{len(found.others)} older pods of it: {', '.join(found.others[:5])}")
+    pod, events, log = found.start.pod, found.start.events, found.start.log
+    return start_from(pod, events, log, profiles), tuple(notes)
 
 
 def read_live_start(client: Client, name: str, namespace: str = "") -> Found:

@@ -15,6 +15,7 @@ from stoker.decide.queues import Fetches, Queues
 from stoker.decide.ready_in import (
     CONTAINER_START_MS,
     LEAST_SAMPLES,
+    P90_PERCENT,
     SCHEDULE_MS,
     Facts,
     estimate,
@@ -69,7 +70,8 @@ class Estimates:
         delay_ms = self._queues.delay(self._fetches(case, facts, labels))
         if not delay_ms:
             return alone
-        p50_ms, p90_ms = alone.p50_ms + delay_ms, alone.p90_ms + delay_ms
+        slow_ms = delay_ms * P90_PERCENT // 100 if alone.prior else delay_ms
+        p50_ms, p90_ms = alone.p50_ms + delay_ms, alone.p90_ms + slow_ms
         return replace(alone, p50_ms=p50_ms, p90_ms=p90_ms, queued_ms=delay_ms)
 
     def bucket(self, case: Case, facts: Facts, labels: Mapping[str, str]) -> int:

@@ -79,11 +79,10 @@ def _followed(
     case: Case, placement: LivePlacement, pod: Replica, entry: OpenStart | None, index: Index
 ) -> OpenStart | None:
     """The entry of a pod that is not Ready; None when it need not be followed."""
-    if pod.phase is ReplicaPhase.TERMINATING:
-        return None
+    if pod.phase is ReplicaPhase.TERMINATING or pod.restarts:
+        return None  # the count of restarts stays: nothing will be learned of it
     bad = (
         pod.phase is ReplicaPhase.STUCK
-        or bool(pod.restarts)
         or pod.reason in _HELD_UP
         or (entry is not None and entry.spoiled)
     )

@@ -18,6 +18,7 @@ __all__ = [
     "BUCKET_BOUNDS_MS",
     "CONTAINER_START_MS",
     "LEAST_SAMPLES",
+    "P90_PERCENT",
     "SCHEDULE_MS",
     "Facts",
     "estimate",

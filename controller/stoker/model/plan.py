@@ -48,7 +48,7 @@ class Readiness:
     """Starts of this fleet that it is learned from; 0 for a prior."""
 
     queued_ms: int = 0
-    """Part of both: behind other starts that fetch from the same registry, hub or volume."""
+    """Part of p50_ms: behind other starts that fetch from the same registry, hub or volume."""
 
     @property
     def told(self) -> str:

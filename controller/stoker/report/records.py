@@ -120,7 +120,8 @@ class RecordBook:
     ) -> dict[str, bytes | None]:
         """Fill in input, history and plan; whole ones go to files of their own."""
         data, plan = decide_input(call), to_data(call.plan)
-        record["history"] = data["history"]
+        # What starts took is in the input, whole or as a difference: a record stays small.
+        record["history"] = {k: v for k, v in data["history"].items() if k != "starts"}
         change = None if self._last is None else difference(self._last, data)
         plan_change = difference(self._last_plan, plan)
         self_contained = self._snapshot_due(now_ms) or change is None

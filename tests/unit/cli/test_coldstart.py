@@ -154,3 +154,28 @@ def test_a_pod_about_which_nothing_is_known_says_so(shell, tmp_path):
     answer = shell("coldstart", tmp_path)
     assert answer.code == 0
     assert answer.out.startswith("x: no two instants are known")
+
+
+def test_a_wait_behind_other_pulls_and_restarts_are_told(shell, tmp_path):
+    lab = json.loads((EXAMPLES / "lab" / "events.json").read_text(encoding="utf-8"))
+    pulled = next(each for each in lab["items"] if each["reason"] == "Pulled")
+    pulled["message"] = 'Successfully pulled image "x" in 1m0s (3m44s including waiting)'
+    pod = {
+        "kind": "Pod",
+        "metadata": {"namespace": "vllm", "name": "vllm-7b9d6c4f8-zr8hk"},
+        "spec": {"containers": [{"name": "vllm"}]},
+        "status": {"containerStatuses": [{"name": "vllm", "restartCount": 2}]},
+    }
+    (tmp_path / "events.json").write_text(json.dumps(lab), encoding="utf-8")
+    (tmp_path / "pod.json").write_text(json.dumps(pod), encoding="utf-8")
+    out = shell("coldstart", tmp_path).out
+
+    assert "2m44s of the pull went by behind other pulls of the node" in out
+    assert "restarted 2 times" in out
+
+
+def test_a_file_without_end_is_refused(shell, tmp_path):
+    with (tmp_path / "pod.json").open("wb") as file:
+        file.truncate(65 * 2**20)
+
+    assert "it is larger than 64 MiB" in wrong(shell, tmp_path)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.cli.coldstart_live import read_live_start
+from stoker.cli.coldstart_live import live_start, read_live_start
 from stoker.errors import Stalled
 from stoker.kube.client import Client
 from stoker.kube.memory import MemoryServer
 from stoker.kube.transport import Response
+from stoker.model.refs import ObjectRef
 from stoker.objects.names import SERVICE_LABEL
+from stoker.objects.start_phases import Phase
 from stoker.sim.clock import VirtualClock
+from stoker.source import shipped_log_profiles
 
 
 class WithLogs:
@@ -144,3 +147,30 @@ def test_only_events_of_that_pod_are_taken():
     found = read_live_start(client, "qwen")
 
     assert [each["metadata"]["name"] for each in found.start.events] == ["e0"]
+
+
+def test_a_start_in_the_cluster_is_told_phase_by_phase():
+    """Pod, event and log together; an older pod and what is out of reach are told beside."""
+    line = "2026-09-17T10:01:00Z INFO:     Application startup complete.\n"
+    client, transport = cluster(("a", "qwen", "llm"), ("b", "qwen", "llm"), logs={"engine": line})
+    began = {"running": {"startedAt": "2026-09-17T10:00:00Z"}}
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-09-17T10:01:02Z"}
+    status = {
+        "conditions": [ready],
+        "containerStatuses": [
+            {"name": "engine", "restartCount": 0, "ready": True, "image": "x", "imageID": "x",
+             "state": began}
+        ],
+    }  # fmt: skip
+    ref = ObjectRef("", "Pod", "llm", "b")
+    client.patch(ref, "merge", {"status": status}, manager="kubelet", subresource="status")
+    start, notes = live_start(client, "qwen", "", shipped_log_profiles())
+    known = {span.phases[-1]: span.took_ms for span in start.spans}
+
+    assert start.ready
+    assert (known[Phase.ENGINE_INIT], known[Phase.PROBE]) == (60_000, 2_000)
+    assert notes == ("1 older pods of it: a",)
+
+    transport.events = False
+    _, notes = live_start(client, "llm/b", "", shipped_log_profiles())
+    assert [note.partition(":")[0] for note in notes] == ["not read"]

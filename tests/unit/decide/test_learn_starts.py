@@ -85,19 +85,21 @@ def test_a_start_that_was_seen_too_late_teaches_nothing(seen):
     [
         pod("Stuck", reason="ImagePullBackOff"),
         pod("Stuck", reason="ErrImagePull"),
-        pod("Starting", scheduled=2, started=30, restarts=1),
         pod("Pending", node="", reason="Unschedulable"),
         pod("Pending", node="", reason="SchedulingGated"),
     ],
-    ids=["throttled", "pull failed", "restarted", "no room", "gated"],
+    ids=["throttled", "pull failed", "no room", "gated"],
 )
 def test_a_start_that_met_trouble_teaches_nothing(trouble):
-    """Failed, throttled, restarted, or unscheduled for lack of room."""
+    """Failed, throttled, or unscheduled for lack of room."""
     assert [] == samples(learned(trouble, EARLY, DONE))
     assert [] == samples(learned(EARLY, trouble, DONE))
 
 
 def test_a_start_with_restarts_teaches_nothing():
+    again = pod("Starting", scheduled=2, started=30, restarts=1)
+
+    assert NO_STARTS == learned(EARLY, again, replace(DONE, restarts=1))
     assert [] == samples(learned(EARLY, replace(DONE, restarts=1)))
 
 

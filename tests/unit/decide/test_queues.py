@@ -93,6 +93,7 @@ def test_a_second_cold_start_waits_for_the_firsts_image_and_weights():
 
     assert estimate(case.spec, COLD) == alone
     assert max(image_ms, weights_ms) == behind.queued_ms == behind.p50_ms - alone.p50_ms
+    assert behind.p50_ms * 3 // 2 == behind.p90_ms
     assert f"{-(-behind.queued_ms // 1000)}s behind other starts" in behind.told
     assert "behind" not in alone.told
 
@@ -153,6 +154,17 @@ def test_of_a_start_under_way_only_the_rest_is_waited_for(standing, gone_ms):
     else:
         # The new start asks for its image when it is scheduled, 2 s from now.
         assert max(0, image_ms - gone_ms - 2_000) == queued_ms
+
+
+def test_where_nobody_knows_when_the_engine_began_image_and_weights_are_done_in_turn():
+    """Init containers run, or the forecast plays on: image first, then weights."""
+    case = a_case()
+    image_ms, weights_ms = fetch_ms(case.spec, COLD)
+    gone_s = image_ms // 1000 + 20
+    starting = pod("Starting", scheduled=gone_s)
+    left = begun((COLD, starting), case=case).next(case, Facts(image=True), {}).queued_ms
+
+    assert weights_ms - 20_000 - 3_000 == left
 
 
 def test_a_start_whose_engine_runs_holds_up_no_image():

@@ -148,6 +148,18 @@ def test_a_restart_is_told_apart_from_the_run_that_lasted():
     assert 2 == start.restarts
 
 
+def test_a_restart_of_which_nobody_saw_the_first_run_has_no_instant_for_it():
+    """The container waits now, or its events expired: unknown, not zero."""
+    waiting = pod(scheduled="14:00:00")
+    waiting["status"]["containerStatuses"][0]["restartCount"] = 3
+    expired = pod(scheduled="14:00:00", started="14:10:00")
+    expired["status"]["containerStatuses"][0]["restartCount"] = 3
+
+    assert all(Phase.CRASHES not in span.phases for span in start_from(waiting).spans)
+    (crashes,) = [s for s in start_from(expired).spans if Phase.CRASHES in s.phases]
+    assert len(crashes.phases) > 1
+
+
 def test_events_of_the_newer_api_are_read_too():
     newer = {
         "reason": "Scheduled",

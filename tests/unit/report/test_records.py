@@ -11,6 +11,7 @@ from stoker.model.fleet import Desired, Pool, SnapshotDetail
 from stoker.model.history import History, UnitHistory
 from stoker.model.shape import PodShape, Resources, UnitShape
 from stoker.model.snapshot import Snapshot
+from stoker.model.start_samples import Starts, StartSample
 from stoker.report.record_diff import difference, patched
 from stoker.report.records import DecisionInputs, RecordBook, decide_input, record_path
 from stoker.report.snapshot_files import MAX_BYTES, own_images_only, snapshot_files
@@ -226,3 +227,14 @@ def test_a_snapshot_never_grows_over_its_limit():
     assert snapshot_bytes <= MAX_BYTES
     assert json.loads(files["snapshot.json"] or b"")["truncated"] > 0
     assert "cannot be replayed" in records(files)[0]["truncated"]
+
+
+def test_what_starts_took_stands_in_the_input_and_not_in_every_record():
+    """It is the longest part of the history, and a record is written at each decision."""
+    starts = Starts.bounded({"a1": [StartSample(5_000, 1, 2, 3)]}, ())
+    learned = replace(call(), history=History(((QWEN, UnitHistory(4)),), starts))
+    files = book().files(learned, SnapshotDetail.FULL, NOW)
+    (record,) = records(files)
+
+    assert [*record["history"]] == ["entries"]
+    assert from_data(Starts, whole_input(files)["history"]["starts"]) == starts

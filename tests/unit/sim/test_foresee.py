@@ -9,13 +9,13 @@ from builders import (
     a_placement,
     a_ref,
     a_replica,
+    a_service,
     a_snapshot,
     a_state,
     a_unit,
     some_shapes,
 )
 from stoker.decide.ready_in import Facts, fetch_ms
-from stoker.model.fleet import ModelService
 from stoker.model.history import History
 from stoker.sim.foresee import ServiceForecast, foresee
 from unit.decide.index import warm
@@ -49,9 +49,7 @@ def test_first_placements_start_side_by_side():
 def test_cold_starts_of_one_registry_and_hub_are_done_one_after_the_other():
     nodes = (a_node("n1", gpus=1), a_node("n2", gpus=1), a_node("n3", gpus=1))
     done = [forecast(a_unit(replicas=count), *nodes).done_ms or 0 for count in (1, 2, 3)]
-    service = a_unit().spec
-    assert isinstance(service, ModelService)
-    fetches = fetch_ms(service, Facts())
+    fetches = fetch_ms(a_service(), Facts())
 
     assert [max(fetches)] * 2 == [after - before for before, after in pairwise(done)]
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from stoker.errors import Stalled
 from stoker.objects.start_phases import Milestone
+from stoker.source import log_profiles
 from stoker.source.log_profiles import read_log_profiles, shipped_log_profiles
 
 FOLDER = Path(__file__).resolve().parents[3] / "policies" / "logs"
@@ -57,6 +59,16 @@ def test_no_two_shipped_profiles_cover_one_version():
         assert [p for p in profiles if p.engine == profile.engine and p.covers(profile.since)] == [
             profile
         ]
+
+
+def test_an_installation_without_its_files_knows_no_profile(monkeypatch):
+    """`stoker coldstart` then shows the engine as one phase, and says so."""
+
+    def missing(name):
+        raise Stalled(f"{name} is missing", code="shipped-files-missing")
+
+    monkeypatch.setattr(log_profiles, "shipped_folder", missing)
+    assert () == shipped_log_profiles.__wrapped__()
 
 
 def test_a_file_that_is_no_text_gives_a_finding():
