@@ -276,6 +276,7 @@ class Index:
     ) -> tuple[Key, Key] | None:
         """The best of the nodes that hold a rare fact or an own replica."""
         best: tuple[Key, Key] | None = None
+        bucket_of: dict[Facts, int] = {}
         rare = self._warmth.rare_holders(case)
         if case.spec.placement_order.reads_signals:
             rare += self._warmth.starting(case)
@@ -286,7 +287,9 @@ class Index:
             own_here = name in own
             plain = own_here and not urgent
             facts = Facts() if plain else self._warmth.facts(case, name)
-            bucket = _bucket(case, facts)
+            bucket = bucket_of.get(facts)
+            if bucket is None:
+                bucket = bucket_of[facts] = _bucket(case, facts)
             place = self._place(case, self._nodes[name], facts, bucket, usable[0], urgent=urgent)
             candidate = self._key(case, place, name, own_here=own_here, urgent=urgent)
             best = candidate if best is None else min(best, candidate)
