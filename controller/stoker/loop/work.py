@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stoker.decide.retry import next_retry_ms
 from stoker.log import get_log
 from stoker.loop.loop import PassRequest, PassVerdict
-from stoker.metrics import Metrics
 from stoker.model.history import History
 from stoker.model.outcome import PassOutcome, Result
 from stoker.model.refs import SourceRevision
 from stoker.reconcile import Parts, Pass, Reach, State, reconcile
 from stoker.report import DecisionInputs, MirrorWriter, Publisher, Submission
+
+if TYPE_CHECKING:  # see loop
+    from stoker.metrics import Metrics
 
 __all__ = ["Work"]
 
@@ -35,11 +38,14 @@ _WRITTEN = frozenset({Result.CREATED, Result.CHANGED, Result.DELETED})
 
 @dataclass(slots=True)
 class Work:
-    """Everything around a pass. `last` is the newest one, for /readyz and tests."""
+    """Everything around a pass. `last` is the newest one, for /readyz and tests.
+
+    Without `metrics` nothing is counted: nobody can ask a process that ends with its pass.
+    """
 
     parts: Parts
     state: State
-    metrics: Metrics
+    metrics: Metrics | None
     publisher: Publisher
     mirrors: MirrorWriter
     last: Pass | None = None
@@ -55,9 +61,10 @@ class Work:
         )
         self.last = done
         rendered = self.parts.renderer.jobs - rendered
-        self.metrics.renders.inc(rendered)
         self._log(done, rendered)
-        self._count(done)
+        if self.metrics is not None:
+            self.metrics.renders.inc(rendered)
+            _count(self.metrics, done)
         self._publish(done, history)
         return self._verdict(done)
 
@@ -152,26 +159,27 @@ class Work:
             **dict(sorted(counts.items())),
         )
 
-    def _count(self, done: Pass) -> None:
-        if done.outcome is not None:
-            for unit in done.outcome.units:
-                for item in unit.objects:
-                    if item.result not in {Result.UNCHANGED, Result.SKIPPED}:
-                        self.metrics.writes.labels(item.result).inc()
-        if done.plan is not None:
-            self.metrics.set_replicas(
-                {
-                    (d.ref.namespace, d.ref.name): {
-                        "want": d.replicas or 0,
-                        "ready": d.ready,
-                        "warming": d.warming,
-                    }
-                    for d in done.plan.decisions
+
+def _count(metrics: Metrics, done: Pass) -> None:
+    if done.outcome is not None:
+        for unit in done.outcome.units:
+            for item in unit.objects:
+                if item.result not in {Result.UNCHANGED, Result.SKIPPED}:
+                    metrics.writes.labels(item.result).inc()
+    if done.plan is not None:
+        metrics.set_replicas(
+            {
+                (d.ref.namespace, d.ref.name): {
+                    "want": d.replicas or 0,
+                    "ready": d.ready,
+                    "warming": d.warming,
                 }
-            )
-        if done.report is not None:
-            units = done.report.memory.units.values()
-            self.metrics.set_units(Counter((str(u.sync), str(u.health)) for u in units))
+                for d in done.plan.decisions
+            }
+        )
+    if done.report is not None:
+        units = done.report.memory.units.values()
+        metrics.set_units(Counter((str(u.sync), str(u.health)) for u in units))
 
 
 def _results(outcome: PassOutcome) -> Iterator[Result]:
