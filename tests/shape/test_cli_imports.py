@@ -79,6 +79,15 @@ def test_help_of_a_command_loads_the_parser_and_nothing_else():
     assert set(HEAVY) & set(names) <= {"pydantic"}
 
 
+def test_one_pass_loads_no_metrics_and_no_templates():
+    """Nobody can ask a process for metrics that ends with its pass; children render."""
+    code, _, names = run("run", "--once", "--repo", "ftp://host.invalid/x")
+
+    assert code == 2
+    assert "pydantic" in names
+    assert {"prometheus_client", "jinja2"} & set(names) == set()
+
+
 def test_completing_a_word_loads_the_parser_and_nothing_else():
     """The shell asks at each press of the key."""
     _, out, names = run(_STOKER_COMPLETE="complete_bash", COMP_WORDS="stoker dif", COMP_CWORD="1")

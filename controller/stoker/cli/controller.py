@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from stoker._version import __version__
 from stoker.cli.ending import PUBLISH_SECONDS, Ending
@@ -22,11 +23,9 @@ from stoker.loop.keeper import LeaseKeeper
 from stoker.loop.lease import LeaseTiming
 from stoker.loop.loop import Loop, PassRequest
 from stoker.loop.poller import Poller
-from stoker.loop.server import StatusServer
 from stoker.loop.step import Event, EventKind, PassKind, Timing
 from stoker.loop.vouch import Vouch
 from stoker.loop.work import Work
-from stoker.metrics import Metrics
 from stoker.model.history import History
 from stoker.model.outcome import Result
 from stoker.model.refs import SourceRevision
@@ -37,6 +36,10 @@ from stoker.render import shape_ahead
 from stoker.report import MirrorWriter, PreviousStatus, Publisher
 from stoker.settings import Settings
 
+if TYPE_CHECKING:
+    from stoker.loop.server import StatusServer
+    from stoker.metrics import Metrics
+
 __all__ = ["Controller", "build_work"]
 
 _log = get_log("controller")
@@ -45,8 +48,11 @@ STUCK_AFTER_SECONDS = 900.0
 """Without a finished pass for that long while one is due, /healthz says so."""
 
 
-def build_work(session: Session, revision: SourceRevision, metrics: Metrics) -> Work:
-    """Everything of a pass for the fleet at this revision; reads the status branch once."""
+def build_work(session: Session, revision: SourceRevision, metrics: Metrics | None) -> Work:
+    """Everything of a pass for the fleet at this revision; reads the status branch once.
+
+    `metrics` None: nothing is counted.
+    """
     desired = session.desired(revision)
     parts = session.parts(desired, revision.ref)
     publisher = Publisher(
@@ -54,7 +60,7 @@ def build_work(session: Session, revision: SourceRevision, metrics: Metrics) -> 
         parts.clock,
         version=__version__,
         fleet_id=parts.identity.fleet_id,
-        count=lambda result: metrics.publish.labels(result).inc(),
+        count=lambda result: metrics.publish.labels(result).inc() if metrics else None,
     )
     state = State(
         desired=desired,
@@ -134,7 +140,6 @@ class Controller:
     def __init__(self, settings: Settings, session: Session) -> None:
         self._settings = settings
         self._session = session
-        self._metrics = Metrics()
         self._ending = Ending(session.clock)
         self._lease_timing = _lease_timing(settings)
 
@@ -157,7 +162,7 @@ class Controller:
             return self._one_pass(revision)
 
     def _one_pass(self, revision: SourceRevision) -> Finding | None:
-        work = build_work(self._session, revision, self._metrics)
+        work = build_work(self._session, revision, None)
         work.run(PassRequest(PassKind.FULL, revision))
         work.publisher.flush(30.0)
         work.publisher.stop()
@@ -177,9 +182,12 @@ class Controller:
         _log.info("controller.stopped")
 
     def _work(self, revision: SourceRevision, keeper: LeaseKeeper | None) -> None:
+        from stoker.metrics import Metrics
+
         settings = self._settings
         term = keeper.lease.term if keeper is not None else 0
-        work = build_work(self._session, revision, self._metrics)
+        metrics = Metrics()
+        work = build_work(self._session, revision, metrics)
         parts = work.parts
         timing = Timing(
             coalesce=settings.loop.coalesce_seconds,
@@ -190,7 +198,7 @@ class Controller:
         loop = Loop(
             work.run,
             parts.clock,
-            self._metrics,
+            metrics,
             timing=timing,
             lease=None if keeper is None else keeper.lease,
             term=term,
@@ -202,7 +210,7 @@ class Controller:
             loop.put(Event(EventKind.WAKE, parts.clock.monotonic()))
 
         parts.checkpoint = loop.checkpoint
-        parts.audit = Audit(lambda result: self._metrics.audits.labels(result).inc())
+        parts.audit = Audit(lambda result: metrics.audits.labels(result).inc())
         work.publisher.on_change = wake
         if keeper is not None:
             keeper.on_change = wake
@@ -215,7 +223,7 @@ class Controller:
         )
         observer = self._watching(work, loop, poller)
         server = self._serve(
-            ReadinessOf(observer, poller, work.publisher, loop, keeper), loop, parts
+            ReadinessOf(observer, poller, work.publisher, loop, keeper), loop, parts, metrics
         )
         self._ending.attach(loop, work.publisher)
         _log.info(
@@ -272,9 +280,12 @@ class Controller:
         parts.observer.on_event = on_event
         return parts.observer
 
-    def _serve(self, ready: ReadinessOf, loop: Loop, parts: Parts) -> StatusServer | None:
+    def _serve(
+        self, ready: ReadinessOf, loop: Loop, parts: Parts, metrics: Metrics
+    ) -> StatusServer | None:
         if not self._settings.server.address:
             return None
+        from stoker.loop.server import StatusServer
 
         def healthy() -> bool:
             waited = parts.clock.monotonic() - loop.last_pass_ended
@@ -284,7 +295,7 @@ class Controller:
             self._settings.server.address,
             ready=ready,
             healthy=healthy,
-            metrics=self._metrics.text,
+            metrics=metrics.text,
         )
 
     def _stop(

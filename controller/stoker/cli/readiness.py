@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stoker.loop.keeper import LeaseKeeper
 from stoker.loop.loop import Loop
 from stoker.loop.poller import Poller
-from stoker.loop.server import Readiness
 from stoker.observe import Observer
 from stoker.report import Publisher
+
+if TYPE_CHECKING:
+    from stoker.loop.server import Readiness
 
 __all__ = ["ReadinessOf"]
 

@@ -276,6 +276,7 @@ class Index:
     ) -> tuple[Key, Key] | None:
         """The best of the nodes that hold a rare fact or an own replica."""
         best: tuple[Key, Key] | None = None
+        bucket_of: dict[tuple[Facts, str], int] = {}
         rare = self._warmth.rare_holders(case)
         if case.spec.placement_order.reads_signals:
             rare += self._warmth.starting(case)
@@ -286,7 +287,11 @@ class Index:
             own_here = name in own
             plain = own_here and not urgent
             facts = Facts() if plain else self._warmth.facts(case, name)
-            bucket = self._estimates.bucket(case, facts, self._labels[name])
+            labels = self._labels[name]
+            alike = (facts, self._estimates.class_of(labels))
+            bucket = bucket_of.get(alike)
+            if bucket is None:
+                bucket = bucket_of[alike] = self._estimates.bucket(case, facts, labels)
             place = self._place(case, self._nodes[name], facts, bucket, usable[0], urgent=urgent)
             candidate = self._key(case, place, name, own_here=own_here, urgent=urgent)
             best = candidate if best is None else min(best, candidate)

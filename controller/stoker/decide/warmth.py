@@ -1,12 +1,13 @@
 """Which nodes hold what a start needs: images, weights, replicas of the same model.
 
-Built once a pass for the facts that some service asks about. A fact that many nodes hold
-belongs to their class, a rare one singles its holders out, so that place loops over
+Built once a pass for the facts that some service asks about. A common fact belongs to the
+class of the nodes that hold it, a rare one singles its holders out, so that place loops over
 classes and a few nodes, never over services times nodes.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from stoker.decide.case import Case, canonical_image
@@ -17,7 +18,10 @@ from stoker.model.snapshot import Node
 __all__ = ["COMMON", "Fact", "Warmth"]
 
 COMMON = 64
-"""A fact held by more nodes than this is common. Small enough to look at one by one."""
+"""A fact held by more nodes than this may be common. Small enough to look at one by one."""
+
+HOLDER = 2
+"""What a look at one holder takes, in looks at a class (measured 2026-11-30)."""
 
 Fact = str | tuple[str, str]
 """An image reference, or uri and revision of weights."""
@@ -42,18 +46,18 @@ class Warmth:
             self._note_replicas(case)
         sets = {fact: frozenset(names) for fact, names in self._holders.items()}
         self._holder_sets = sets
+        self._common = self._worth_a_class(cases)
 
     def common(self, node: str) -> frozenset[Fact]:
         """The common facts that the node holds."""
-        return frozenset(f for f in self._held[node] if len(self._holders[f]) > COMMON)
+        return self._common.intersection(self._held[node])
 
     def rare_holders(self, case: Case) -> list[str]:
         """Nodes that hold a rare fact of this service, each once."""
         names: dict[str, None] = {}
         for fact in (case.weights, case.image):
-            holders = self._holders[fact]
-            if len(holders) <= COMMON:
-                names.update(dict.fromkeys(holders))
+            if fact not in self._common:
+                names.update(dict.fromkeys(self._holders[fact]))
         return list(names)
 
     def starting(self, case: Case) -> list[str]:
@@ -69,6 +73,40 @@ class Warmth:
             serving=node in self._serving.get(case.weights, ()),
             warming=node in self._warming.get(case.weights, ()),
         )
+
+    def _worth_a_class(self, cases: tuple[Case, ...]) -> frozenset[Fact]:
+        """Facts of which classes are cheaper to tell apart than holders to look at.
+
+        A class costs every service a look, a holder only those that ask for what it holds.
+        Where many nodes hold a few of many models, all facts together would make nearly as
+        many classes as there are nodes: then the dearest are told apart, while that pays.
+        """
+        askers = Counter(fact for case in cases for fact in (case.image, case.weights))
+        looks = {
+            fact: askers[fact] * len(holders)
+            for fact, holders in self._holders.items()
+            if len(holders) > COMMON
+        }
+        asked = frozenset(looks)
+        classes = len({asked.intersection(held) for held in self._held.values()})
+        if len(cases) * classes <= HOLDER * sum(looks.values()):
+            return asked
+        class_of = dict.fromkeys(self._held, 0)
+        sizes = [len(self._held)]
+        common: set[Fact] = set()
+        for fact in sorted(looks, key=lambda each: (-looks[each], isinstance(each, str), each)):
+            inside = Counter(class_of[name] for name in self._holders[fact])
+            parted = sorted(number for number, count in inside.items() if count < sizes[number])
+            if HOLDER * looks[fact] <= len(cases) * len(parted):
+                continue
+            common.add(fact)
+            made = {number: len(sizes) + place for place, number in enumerate(parted)}
+            for number in parted:
+                sizes[number] -= inside[number]
+                sizes.append(inside[number])
+            for name in self._holders[fact]:
+                class_of[name] = made.get(class_of[name], class_of[name])
+        return frozenset(common)
 
     def _note(
         self, node: Node, images: set[str], weights: set[tuple[str, str]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stoker.errors import Finding
 from stoker.log import get_log
@@ -22,9 +23,11 @@ from stoker.loop.step import (
     after_pass,
     step,
 )
-from stoker.metrics import Metrics
 from stoker.model.ports import Clock
 from stoker.model.refs import SourceRevision
+
+if TYPE_CHECKING:  # its library is a tenth of a start, and one pass counts for nobody
+    from stoker.metrics import Metrics
 
 __all__ = ["Loop", "PassAborted", "PassRequest", "PassVerdict"]
 

@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stoker.decide.retry import next_retry_ms
 from stoker.errors import Finding
 from stoker.log import get_log
 from stoker.loop.loop import PassRequest, PassVerdict
 from stoker.loop.step import PassKind
-from stoker.metrics import Metrics
 from stoker.model.history import History
 from stoker.model.outcome import PassOutcome, Result
 from stoker.model.refs import SourceRevision
 from stoker.reconcile import Parts, Pass, Reach, State, reconcile
 from stoker.report import DecisionInputs, MirrorWriter, Publisher, Submission
+
+if TYPE_CHECKING:  # see loop
+    from stoker.metrics import Metrics
 
 __all__ = ["Work"]
 
@@ -39,11 +42,14 @@ _WRITTEN = frozenset({Result.CREATED, Result.CHANGED, Result.DELETED})
 
 @dataclass(slots=True)
 class Work:
-    """Everything around a pass. `last` is the newest one, for /readyz and tests."""
+    """Everything around a pass. `last` is the newest one, for /readyz and tests.
+
+    Without `metrics` nothing is counted: nobody can ask a process that ends with its pass.
+    """
 
     parts: Parts
     state: State
-    metrics: Metrics
+    metrics: Metrics | None
     publisher: Publisher
     mirrors: MirrorWriter
     last: Pass | None = None
@@ -66,9 +72,10 @@ class Work:
         done = reconcile(self.parts, self.state, revision=revision, source_finding=request.finding)
         self.last = done
         rendered = self.parts.renderer.jobs - rendered
-        self.metrics.renders.inc(rendered)
         self._log(done, rendered)
-        self._count(done)
+        if self.metrics is not None:
+            self.metrics.renders.inc(rendered)
+            _count(self.metrics, done)
         self._publish(done, history)
         return self._verdict(done)
 
@@ -167,26 +174,27 @@ class Work:
             **dict(sorted(counts.items())),
         )
 
-    def _count(self, done: Pass) -> None:
-        if done.outcome is not None:
-            for unit in done.outcome.units:
-                for item in unit.objects:
-                    if item.result not in {Result.UNCHANGED, Result.SKIPPED}:
-                        self.metrics.writes.labels(item.result).inc()
-        if done.plan is not None:
-            self.metrics.set_replicas(
-                {
-                    (d.ref.namespace, d.ref.name): {
-                        "want": d.replicas or 0,
-                        "ready": d.ready,
-                        "warming": d.warming,
-                    }
-                    for d in done.plan.decisions
+
+def _count(metrics: Metrics, done: Pass) -> None:
+    if done.outcome is not None:
+        for unit in done.outcome.units:
+            for item in unit.objects:
+                if item.result not in {Result.UNCHANGED, Result.SKIPPED}:
+                    metrics.writes.labels(item.result).inc()
+    if done.plan is not None:
+        metrics.set_replicas(
+            {
+                (d.ref.namespace, d.ref.name): {
+                    "want": d.replicas or 0,
+                    "ready": d.ready,
+                    "warming": d.warming,
                 }
-            )
-        if done.report is not None:
-            units = done.report.memory.units.values()
-            self.metrics.set_units(Counter((str(u.sync), str(u.health)) for u in units))
+                for d in done.plan.decisions
+            }
+        )
+    if done.report is not None:
+        units = done.report.memory.units.values()
+        metrics.set_units(Counter((str(u.sync), str(u.health)) for u in units))
 
 
 def _codes(findings: tuple[Finding, ...]) -> frozenset[str]:

@@ -84,6 +84,32 @@ def test_an_image_that_most_nodes_hold_counts_as_well_as_a_rare_one():
     assert "m001" == chosen(a_node("a"), *many[:2], barred={"m000": "failed-here"})
 
 
+def test_classes_stay_few_where_each_node_holds_other_weights():
+    """Else every service looks at nearly as many classes as there are nodes."""
+    revisions = [f"{number:040x}" for number in range(40)]
+    cases = tuple(
+        a_case(a_unit(f"s{number}", model_revision=revision, pools=("l4",)))
+        for number, revision in enumerate(revisions)
+    )
+    nodes = [
+        replace(
+            a_node(f"n{number:03}"),
+            weights=tuple(
+                WeightCopy(MODEL, revisions[(number + (number // 40 + 1) * step) % 40])
+                for step in range(10)
+            ),
+        )
+        for number in range(400)
+    ]
+    index = an_index(*nodes, cases=cases)
+    picked = [index.pick(case, urgent=False, own=(), barred={}) for case in cases]
+
+    assert len({frozenset(node.weights) for node in nodes}) > 200
+    assert len(index._classes) <= 20
+    for case, choice in zip(cases, picked, strict=True):
+        assert WeightCopy(*case.weights) in choice.node.weights
+
+
 def test_the_choice_says_class_estimate_pool_and_room():
     case = a_case()
     choice = an_index(warm("a", used=5), cases=(case,)).pick(case, urgent=True, own=(), barred={})

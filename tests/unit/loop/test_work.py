@@ -236,7 +236,9 @@ def test_a_decision_is_recorded_with_the_history_it_was_made_from(settled, monke
 def test_metrics_tell_what_was_written_and_what_serves(settled):
     world = settled()
     run(world, fetched(world, "More", dict(the_fleet(a_service(replicas=2)))))
-    text = work_of(world).metrics.text().decode()
+    metrics = work_of(world).metrics
+    assert metrics is not None
+    text = metrics.text().decode()
 
     assert lines(text, "stoker_writes_total", 'result="created"')[0] >= 1
     assert [1.0] == lines(text, "stoker_replicas", 'service="tiny"', 'state="ready"')
