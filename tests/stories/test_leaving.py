@@ -271,6 +271,7 @@ def test_a_create_only_object_is_told_by_diff_and_inventory(world, stoker):
     assert [("unchanged", "create-only")] * 2 == [
         (item["action"], item["code"]) for item in unit["objects"]
     ]
+    assert "left as they are: 2 create-only\n" in stoker("plan")[1]
     found = rows(stoker)
     assert "owned" == found["ConfigMap/llm/side"]
     assert "left-alone" == found["ConfigMap/llm/theirs"]

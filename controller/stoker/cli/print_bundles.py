@@ -24,13 +24,25 @@ _WORDS = {
 
 
 def bundle_text(changes: ChangeSet) -> str:
-    """A line for each Bundle with something to do, and how many have nothing; else empty."""
+    """A line for each Bundle with something to do, and how many have nothing; else empty.
+
+    The last line counts objects that Git says to leave as they are.
+    """
     units = _bundles(changes)
     busy = [unit for unit in units if not unit.in_sync]
     lines = [f"{unit.unit.kind} {unit.unit.short}: {_words(unit)}" for unit in busy]
     idle = len(units) - len(busy)
     if idle:
         lines.append(f"{idle} bundle{'' if idle == 1 else 's'} unchanged")
+    left = Counter(
+        change.code
+        for unit in units
+        for change in unit.changes
+        if change.action is Action.UNCHANGED and change.code
+    )
+    if left:
+        words = ", ".join(f"{count} {code}" for code, count in sorted(left.items()))
+        lines.append(f"left as they are: {words}")
     return "".join(f"{line}\n" for line in lines)
 
 

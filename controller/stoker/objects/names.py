@@ -66,7 +66,7 @@ its deletion where that needs consent.
 RECREATE = "stoker.dev/recreate"
 """Annotation in Git: `enabled` answers a change of a fixed field by delete and create."""
 RECONCILE = "stoker.dev/reconcile"
-"""Annotation in Git: `disabled` leaves the object as it is live."""
+"""Annotation in Git: `disabled` leaves the object as it is live, `create-only` once it stands."""
 TEMPLATE = "stoker.dev/template"
 """Annotation on a Deployment that a ModelService adopted: `adopted` while its pod template is
 the one it came with.

@@ -172,6 +172,11 @@ def _service_status(
     """
     counts = service.counts
     present = counts.ready + counts.warming
+    starting = [
+        {"node": place.node, "seconds": place.ready_in}
+        for place in service.placements
+        if place.node and place.ready_in is not None
+    ]
     return {
         "replicas": present if counts.desired is None else min(present, counts.desired),
         "readyReplicas": counts.ready,
@@ -179,11 +184,7 @@ def _service_status(
         "selector": selector,
         "modelRevision": service.model_revision[:7],
         "nodes": [place.node for place in service.placements if place.node][:100],
-        "starting": [
-            {"node": place.node, "seconds": place.ready_in}
-            for place in service.placements
-            if place.node and place.ready_in is not None
-        ][:100],
+        **({"starting": starting[:100]} if starting else {}),
         "sync": {"status": report.sync.value},
         "health": {"status": report.health.value},
         "lastAppliedRevision": report.applied_revision,

@@ -107,7 +107,7 @@ def test_surge_copies_are_left_out_and_warming_replicas_shown_beside():
 
 
 def starting_in(result: Report) -> list[tuple[str, int]]:
-    shown = mirror(result).status["status"]["starting"]
+    shown = mirror(result).status["status"].get("starting", ())
     return [(entry["node"], entry["seconds"]) for entry in shown]
 
 
