@@ -43,6 +43,10 @@ pytestmark = pytest.mark.live
 NODES = 6
 START_REQUESTS = 20
 """A start asks for at least as much before it writes anything."""
+START_SECONDS = 60
+"""How long a start may take on a busy machine before it asks for anything."""
+QUIET_SECONDS = 6
+"""After so long without a request there is nothing left to do."""
 WRITES = {
     "begin": 10,
     "install": 24,
@@ -115,12 +119,13 @@ class Scene:
 
     def kill_at(self, process: Running, number: int, *, writes: bool, phase: Phase) -> bool:
         """Kill it as soon as its so-manyth request (or write) shows; False when none comes."""
-        seen, quiet_since = 0, CLOCK.monotonic()
-        while CLOCK.monotonic() < quiet_since + 6:
+        seen, counted, quiet_since = 0, 0, CLOCK.monotonic()
+        while CLOCK.monotonic() < quiet_since + (QUIET_SECONDS if seen else START_SECONDS):
             for request in self.audit.news():
                 quiet_since = CLOCK.monotonic()
-                seen += is_write(request) or not writes
-                if seen >= number:
+                counted += is_write(request) or not writes
+                seen += 1
+                if counted >= number:
                     children = process.children()
                     process.kill()
                     self.kills.append(f"{phase.name}: {' '.join(request)}")
