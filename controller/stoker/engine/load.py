@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 
-import httpx
-
-from stoker.clock import SystemClock
+from stoker.fetch import Answer, fetch
 
 __all__ = ["in_flight", "in_flight_from_metrics"]
 
@@ -70,21 +68,6 @@ def _sample(line: str) -> tuple[str, float] | None:
 
 
 def _fetch(url: str, timeout_seconds: float) -> str | None:
-    """The page, if all of it came in time. httpx bounds each read; the sum is bounded here."""
-    clock = SystemClock()
-    deadline = clock.monotonic() + timeout_seconds
-    received = bytearray()
-    try:
-        with (
-            httpx.Client(timeout=timeout_seconds, trust_env=False) as client,
-            client.stream("GET", url) as answer,
-        ):
-            if answer.status_code != 200:
-                return None
-            for chunk in answer.iter_bytes():
-                received += chunk
-                if len(received) > MAX_PAGE_BYTES or clock.monotonic() > deadline:
-                    return None
-    except (httpx.HTTPError, httpx.InvalidURL):
-        return None
-    return received.decode(errors="replace")
+    """The page, if all of it came in time and with status 200."""
+    answer = fetch(url, timeout_seconds, most_bytes=MAX_PAGE_BYTES)
+    return answer.text if isinstance(answer, Answer) and answer.status == 200 else None
