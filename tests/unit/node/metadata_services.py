@@ -163,6 +163,8 @@ class AwsService(MetadataService):
         """What is done (terminate, stop, hibernate) and when, as `2026-11-30T08:22:00Z`."""
         self.rebalance: str | None = None
         self.enabled = True
+        self.takes_tokens = True
+        """False: it gives tokens and refuses them all."""
         self._tokens: set[str] = set()
         self._made = 0
 
@@ -175,7 +177,8 @@ class AwsService(MetadataService):
             return Reply(403)
         if request.path == TOKEN_PATH:
             return self._token(request)
-        if request.headers.get("x-aws-ec2-metadata-token") not in self._tokens:
+        token = request.headers.get("x-aws-ec2-metadata-token")
+        if not self.takes_tokens or token not in self._tokens:
             return Reply(401)
         if request.path == SPOT_PATH and self.action is not None:
             action, time = self.action
