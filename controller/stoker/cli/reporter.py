@@ -12,10 +12,14 @@ import typer
 
 from stoker.cli.exits import Exit
 from stoker.cli.options import Context, Kubeconfig, RequestTimeout
+from stoker.errors import Retryable
+from stoker.model.ports import Clock, Cluster
 
-__all__ = ["reporter"]
+__all__ = ["node_of_token", "reporter"]
 
 MOST_ENGINES = 32
+PAUSE_SECONDS = 5.0
+"""Between questions to an API server that does not answer at the start."""
 
 
 def reporter(
@@ -62,7 +66,6 @@ def reporter(
     from stoker.cli.single import ourselves
     from stoker.cli.values import check_words, seconds_of
     from stoker.clock import SystemClock
-    from stoker.kube.caller import bound_node
     from stoker.log import configure
     from stoker.loop.server import StatusServer
     from stoker.node.notices_auto import Cloud, notice_source
@@ -84,7 +87,7 @@ def reporter(
     clock = SystemClock()
     source = notice_source(Cloud(cloud), clock, address=metadata_address)
     cluster = connect(kubeconfig, context, timeout_seconds=request_timeout)
-    bound, uid = bound_node(cluster)
+    bound, uid = node_of_token(cluster, clock)
     if bound not in {"", node}:
         raise usage(f"--node: {node} is not {bound}, where this pod runs", "spec.nodeName names it")
     writer = StateWriter(cluster, clock, node, holder or ourselves(), uid)
@@ -107,6 +110,23 @@ def reporter(
         if server is not None:
             server.close()
     return Exit.OK
+
+
+def node_of_token(cluster: Cluster, clock: Clock) -> tuple[str, str]:
+    """Name and UID of the node that our token is bound to; asks until the API server answers.
+
+    On a node that boots its network comes later; a container that ends is started with longer
+    and longer pauses, in which a notice would go unseen.
+    """
+    from stoker.kube.caller import bound_node
+    from stoker.log import get_log
+
+    while True:
+        try:
+            return bound_node(cluster)
+        except Retryable as error:
+            get_log("reporter").warning("node.unknown", code=error.code, message=error.message)
+            clock.wait(PAUSE_SECONDS)
 
 
 def _check_address(address: str) -> None:

@@ -76,7 +76,7 @@ Poll: TypeAlias = Told | Unknown
 
 
 class NoticeSource(Protocol):
-    """One cloud's metadata service; asked by one thread at a time."""
+    """One cloud's metadata service; polled by one thread, acknowledged from any."""
 
     @property
     def pause_seconds(self) -> float:

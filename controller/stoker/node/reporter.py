@@ -36,7 +36,10 @@ SILENT_ROUNDS = 10
 
 @dataclass(frozen=True, slots=True)
 class ReporterSettings:
-    """What to look at. `engines` are `host:port`; without `cache` there is no inventory."""
+    """What to look at. `engines` are `host:port`; without `cache` there is no inventory.
+
+    `interval_seconds` gives way to `spec.reportIntervalSeconds` of the NodeState.
+    """
 
     engines: tuple[str, ...] = ()
     cache: Path | None = None
@@ -116,10 +119,15 @@ class Reporter:
                 _log.debug("state.written", node=self._writer.node)
         self._ended_at = self._clock.monotonic()
 
+    @property
+    def interval_seconds(self) -> float:
+        """How long a round is."""
+        return self._writer.interval_seconds or self._settings.interval_seconds
+
     def healthy(self) -> bool:
         """Whether rounds end."""
         silent = self._clock.monotonic() - self._ended_at
-        return silent < SILENT_ROUNDS * self._settings.interval_seconds + 60
+        return silent < SILENT_ROUNDS * self.interval_seconds + 60
 
     def parts(self) -> tuple[bool, dict[str, str]]:
         """Whether facts get written, and what each part says."""
@@ -136,7 +144,7 @@ class Reporter:
 
     def _rest(self, stopped: threading.Event) -> None:
         """Until the next round is due; a notice is written meanwhile, and again if it was not."""
-        due = self._clock.monotonic() + self._settings.interval_seconds
+        due = self._clock.monotonic() + self.interval_seconds
         while not stopped.is_set() and (left := due - self._clock.monotonic()) > 0:
             news = self._wake.wait(min(left, RETRY_SECONDS) if self._pending else left)
             self._wake.clear()

@@ -82,6 +82,12 @@ class StateWriter:
             return Written.WRITTEN
         raise Retryable(f"NodeState {self.node} changes under our hands", code="conflict")
 
+    @property
+    def interval_seconds(self) -> int | None:
+        """`spec.reportIntervalSeconds`, as last read; None where nobody set it."""
+        asked = mapping(self._live or {}, "spec").get("reportIntervalSeconds")
+        return asked if isinstance(asked, int) and asked >= 1 else None
+
     def release(self) -> None:
         """Give the object up, so that the next reporter need not wait. Raises as `write`."""
         live = self._live

@@ -145,6 +145,8 @@ def _container(settings: ReporterInstall) -> dict[str, Any]:
         "env": [
             {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
             {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            # For --reporter-option='--engine=$(NODE_IP):8000': loopback is the pod's own.
+            {"name": "NODE_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}},
             # The NVIDIA container runtime gives the driver's library, and takes no GPU away.
             {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
             {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},

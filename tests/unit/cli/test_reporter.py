@@ -1,9 +1,15 @@
 """`stoker reporter` refuses nonsense before it asks anybody, and its manifests fit its options."""
 
+from typing import cast
+
 import pytest
 import yaml
 
 from shape.docs_console import command_tree
+from stoker.cli.reporter import node_of_token
+from stoker.errors import Unreachable
+from stoker.model.ports import Cluster
+from stoker.sim.clock import VirtualClock
 
 IMAGE = "registry.example/stoker@sha256:" + "0" * 64
 
@@ -40,6 +46,28 @@ def test_without_a_cluster_it_says_what_is_missing(shell):
 
     assert answer.code == 2
     assert "kubeconfig-missing" in answer.err
+
+
+class Booting:
+    """An API server that answers the third question."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def create(self, manifest, *, manager):
+        self.asked += 1
+        if self.asked < 3:
+            raise Unreachable("no route to host")
+        extra = {"authentication.kubernetes.io/node-name": ["n1"]}
+        return {"status": {"userInfo": {"extra": extra}}}
+
+
+def test_a_node_that_boots_is_waited_for():
+    """The pod's container would be restarted with pauses of up to five minutes."""
+    clock, cluster = VirtualClock(), Booting()
+
+    assert node_of_token(cast("Cluster", cluster), clock) == ("n1", "")
+    assert (cluster.asked, clock.monotonic()) == (3, 10.0)
 
 
 def test_nobody_types_it_so_the_help_does_not_list_it(shell):

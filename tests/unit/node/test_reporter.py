@@ -16,7 +16,7 @@ from stoker.node.state_writer import HEARTBEAT_SECONDS
 from stoker.sim.clock import DEFAULT_START_MS as T0
 from stoker.sim.engine import Engine
 from unit.node.fake_nvml import FakeNvml, Gpu
-from unit.node.reporter_builders import Cloud, World
+from unit.node.reporter_builders import REF, Cloud, World
 from unit.node.test_cache import A, Hub
 
 NOTICE = NodeNotice(NoticeKind.SPOT, "azure", "id-1", T0, T0 + 30_000)
@@ -211,6 +211,19 @@ def test_a_bug_of_ours_ends_no_round(world):
     working.round()
 
     assert world.status()["reporter"] == {"holder": "first"}
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(5, 5), (None, 15.0)])
+def test_the_node_state_may_ask_for_another_interval(world, asked, expected):
+    """semantics.md 1.1: spec.reportIntervalSeconds."""
+    working = reporter(world)
+    working.round()
+    spec = {"spec": {"reportIntervalSeconds": asked}}
+    world.cluster.patch(REF, "merge", spec, manager="hand")
+    world.clock.advance(60_000)
+    working.round()
+
+    assert working.interval_seconds == expected
 
 
 def test_rounds_that_do_not_end_are_unhealthy(world):

@@ -100,6 +100,14 @@ def test_on_the_hosts_network_it_listens_on_loopback_alone():
     assert container["livenessProbe"]["httpGet"]["host"] == "127.0.0.1"
 
 
+def test_engines_on_ports_of_the_host_can_be_named():
+    """Kubernetes puts the variable into the argument."""
+    container = pod(options=("--engine=$(NODE_IP):8000",))["containers"][0]
+
+    assert container["args"][-1] == "--engine=$(NODE_IP):8000"
+    assert "NODE_IP" in {variable["name"] for variable in container["env"]}
+
+
 def test_gpus_are_seen_and_none_is_taken():
     container = pod()["containers"][0]
 
