@@ -35,6 +35,7 @@ class AwsNotices:
         self._clock = clock
         self._token = ""
         self._why = ""
+        self._hint: Hint | None = None
 
     @property
     def pause_seconds(self) -> float:
@@ -52,7 +53,9 @@ class AwsNotices:
             if notice is None:
                 return Unknown(f"{SOURCE}: an interruption that cannot be read")
         early = self._ask("/latest/meta-data/events/recommendations/rebalance")
-        return Told(notice, self._hint(early) if isinstance(early, dict) else None)
+        if not isinstance(early, str):  # else it is unknown, and the last one stands
+            self._hint = None if early is None else self._recommended(early)
+        return Told(notice, self._hint)
 
     def acknowledge(self, notice: NodeNotice) -> bool:
         """AWS waits for nobody."""
@@ -69,9 +72,11 @@ class AwsNotices:
             return NodeNotice(NoticeKind.SPOT, SOURCE, str(action), now_ms, now_ms + LEAD_MS)
         return NodeNotice(NoticeKind.SPOT, SOURCE, f"{action} {time}", now_ms, deadline_ms)
 
-    def _hint(self, early: dict[str, Any]) -> Hint:
+    def _recommended(self, early: dict[str, Any]) -> Hint:
         at_ms = instant_of(early.get("noticeTime"))
-        return Hint("rebalance", SOURCE, self._clock.now_ms() if at_ms is None else at_ms)
+        if at_ms is None:
+            at_ms = self._clock.now_ms() if self._hint is None else self._hint.at_ms
+        return Hint("rebalance", SOURCE, at_ms)
 
     def _ask(self, path: str) -> dict[str, Any] | str | None:
         """A document, None where there is none (404), or the reason why that is unknown."""

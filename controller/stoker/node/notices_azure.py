@@ -69,7 +69,10 @@ class AzureNotices:
         self._answered = events is not None
         if events is None:
             return Unknown(refused_by(SOURCE, answer))
-        return Told(most_urgent(filter(None, map(self._notice, events))))
+        notices = [notice for event in events if (notice := self._notice(event)) is not None]
+        current = {notice.id for notice in notices}
+        self._deadlines = {id_: ms for id_, ms in self._deadlines.items() if id_ in current}
+        return Told(most_urgent(notices))
 
     def acknowledge(self, notice: NodeNotice) -> bool:
         """Let the event start: only once nothing runs here that it would cut off."""

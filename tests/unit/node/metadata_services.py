@@ -163,6 +163,8 @@ class AwsService(MetadataService):
         """What is done (terminate, stop, hibernate) and when, as `2026-11-30T08:22:00Z`."""
         self.rebalance: str | None = None
         self.enabled = True
+        self.knows_rebalance = True
+        """False: 500 for that document alone."""
         self.takes_tokens = True
         """False: it gives tokens and refuses them all."""
         self._tokens: set[str] = set()
@@ -183,6 +185,8 @@ class AwsService(MetadataService):
         if request.path == SPOT_PATH and self.action is not None:
             action, time = self.action
             return Reply(200, json.dumps({"action": action, "time": time}))
+        if request.path == REBALANCE_PATH and not self.knows_rebalance:
+            return Reply(500)
         if request.path == REBALANCE_PATH and self.rebalance is not None:
             return Reply(200, json.dumps({"noticeTime": self.rebalance}))
         return Reply(404, "Not Found")

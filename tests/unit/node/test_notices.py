@@ -163,6 +163,34 @@ def test_aws_a_rebalance_recommendation_is_a_hint_and_no_notice():
         assert source(service).poll() == Told(None, Hint("rebalance", "aws", END_MS))
 
 
+def test_aws_a_recommendation_that_cannot_be_asked_for_stands_and_spoils_no_notice():
+    with AwsService() as service:
+        service.rebalance = END
+        asking = source(service)
+        asking.poll()
+        service.knows_rebalance = False
+        service.action = ("terminate", END)
+        broken = asking.poll()
+        service.knows_rebalance, service.rebalance = True, None
+        gone = asking.poll()
+
+    assert isinstance(broken, Told)
+    assert isinstance(gone, Told)
+    assert broken.notice
+    assert (broken.hint, gone.hint) == (Hint("rebalance", "aws", END_MS), None)
+
+
+def test_aws_a_recommendation_whose_time_cannot_be_read_counts_from_when_it_was_seen():
+    clock = VirtualClock()
+    with AwsService() as service:
+        service.rebalance = "soon"
+        asking = source(service, clock)
+        first = asking.poll()
+        clock.advance(5000)
+
+        assert first == asking.poll() == Told(None, Hint("rebalance", "aws", clock.now_ms() - 5000))
+
+
 def test_aws_one_token_serves_many_questions_and_a_new_one_follows_when_it_has_expired():
     with AwsService() as service:
         asking = source(service)
@@ -326,6 +354,22 @@ def test_azure_an_event_that_has_started_may_end_at_any_moment():
 
         assert before.notice.deadline_ms > clock.now_ms()
         assert after.notice.deadline_ms == clock.now_ms()
+
+
+def test_azure_an_event_that_was_cancelled_and_comes_again_has_its_new_deadline():
+    with AzureService() as service:
+        service.schedule("id-1")
+        asking = source(service)
+        asking.poll()
+        service.cancel()
+        gone = asking.poll()
+        service.schedule("id-1", not_before="")
+        again = asking.poll()
+
+    assert gone == Told()
+    assert isinstance(again, Told)
+    assert again.notice
+    assert again.notice.deadline_ms is None
 
 
 def test_azure_an_acknowledgement_names_the_event():
