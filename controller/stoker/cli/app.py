@@ -49,7 +49,7 @@ def _add(app: typer.Typer, command: Command) -> None:
     if command.group:
         app.add_typer(found, name=command.name, rich_help_panel=command.panel)
     else:
-        app.command(command.name, rich_help_panel=command.panel)(found)
+        app.command(command.name, rich_help_panel=command.panel, hidden=command.hidden)(found)
 
 
 def run(arguments: list[str]) -> int:

@@ -22,6 +22,8 @@ class Command:
     module: str = ""
     function: str = ""
     group: bool = False
+    hidden: bool = False
+    """Not in the root help: nobody types it, a DaemonSet does."""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -46,6 +48,7 @@ COMMANDS = (
     Command("install", "Run", "Print CRDs, rights and Deployment of the controller"),
     Command("apply", "Run", "Show the difference, ask, and make one pass at a revision"),
     Command("run", "Run", "Follow a repository and make the cluster what it says", "run_command"),
+    Command("reporter", "Run", "Report what this node holds, and its notices", hidden=True),
     Command("uninstall", "Run", "Leave the cluster: keep every workload, give up every field"),
     Command("status", "Look", "Show how the fleet is, and what needs attention"),
     Command("explain", "Look", "Say why a unit is as it is, or what a reason code means"),
@@ -87,7 +90,7 @@ def root_help() -> str:
     for panel in dict.fromkeys(command.panel for command in COMMANDS):
         lines = [f"{panel}:"]
         for command in COMMANDS:
-            if command.panel == panel:
+            if command.panel == panel and not command.hidden:
                 lines.append(f"  {command.name:11} {command.summary}"[:width])
         parts.append("\n".join(lines) + "\n")
     return "\n".join([*parts, _TAIL])

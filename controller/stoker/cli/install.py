@@ -14,6 +14,9 @@ from stoker.cli.style import narrate
 
 __all__ = ["install"]
 
+CONTROLLER_NAMESPACE = "stoker-system"
+"""Its pod security is too strict for a reporter, which then has a namespace of its own."""
+
 
 def install(
     *,
@@ -23,7 +26,7 @@ def install(
     ref: Annotated[str, typer.Option("--ref", help="Branch, tag or commit to follow.")] = "main",
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Namespace of the controller.")
-    ] = "stoker-system",
+    ] = CONTROLLER_NAMESPACE,
     fleet_id: Annotated[
         str, typer.Option("--fleet-id", help="Id fixed for good; derived from --repo if empty.")
     ] = "",
@@ -46,21 +49,55 @@ def install(
     crds_only: Annotated[
         bool, typer.Option("--crds-only", help="Only the custom resource definitions.")
     ] = False,
+    reporter: Annotated[
+        bool,
+        typer.Option("--reporter", help="Only the node reporter (namespace stoker-reporter)."),
+    ] = False,
+    cache_path: Annotated[
+        str, typer.Option("--cache-path", help="With --reporter: folder of the weights on a node.")
+    ] = "",
+    host_network: Annotated[
+        bool,
+        typer.Option("--host-network", help="With --reporter: for AWS at hop limit 1."),
+    ] = False,
+    reporter_options: Annotated[
+        list[str] | None,
+        typer.Option("--reporter-option", help="With --reporter: as --cloud=aws; repeatable."),
+    ] = None,
 ) -> int:
-    """Print CRDs, rights, Deployment and a new SSH deploy key for one fleet."""
+    """Print CRDs, rights, Deployment and a new SSH deploy key for one fleet.
+
+    With --reporter, print what runs the node reporter instead.
+    """
     from stoker.cli.session import usage
     from stoker.report import (
         InstallSettings,
         Login,
+        ReporterInstall,
         definition_texts,
         install_manifests,
         instance_id,
         new_deploy_key,
+        reporter_manifests,
         wants_deploy_key,
     )
 
     if crds_only:
         sys.stdout.write("".join(f"---\n{text.rstrip()}\n" for _, text in definition_texts()))
+        return Exit.OK
+    if reporter:
+        if not image:
+            raise usage("--reporter: --image is needed", "an image with Stoker and nvidia-ml-py")
+        if cache_path and not cache_path.startswith("/"):
+            raise usage(f"--cache-path: {cache_path!r} is not absolute", "a folder on the nodes")
+        told = ReporterInstall(
+            image,
+            "stoker-reporter" if namespace == CONTROLLER_NAMESPACE else namespace,
+            cache_path=cache_path,
+            host_network=host_network,
+            options=tuple(reporter_options or ()),
+        )
+        sys.stdout.write(reporter_manifests(told))
         return Exit.OK
     if not image or not repo:
         raise usage("--image and --repo are needed", "or --crds-only")

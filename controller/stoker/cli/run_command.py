@@ -97,6 +97,7 @@ def run(
     from stoker.cli.controller import Controller
     from stoker.cli.remote import git_repo
     from stoker.cli.session import Session, Target, usage
+    from stoker.cli.values import check_words, seconds_of
     from stoker.kube.gate import WriteGate
     from stoker.log import configure
     from stoker.settings import (
@@ -107,9 +108,9 @@ def run(
         SourceSettings,
     )
 
-    _check_words("--log-format", log_format, ("text", "json"))
-    _check_words("--log-level", log_level, ("debug", "info", "warning", "error"))
-    _check_words("--jail", jail, ("Preferred", "Required"))
+    check_words("--log-format", log_format, ("text", "json"))
+    check_words("--log-level", log_level, ("debug", "info", "warning", "error"))
+    check_words("--jail", jail, ("Preferred", "Required"))
     if Path(repo).is_dir():
         if not allow_file:
             raise usage(f"--repo: {repo} is a folder", "--allow-file allows one")
@@ -121,15 +122,15 @@ def run(
             kubeconfig, context, state_namespace, fleet_id, request_timeout, as_user
         ),
         loop=LoopSettings(
-            poll_interval_seconds=_seconds("--poll-interval", poll_interval),
-            coalesce_seconds=_seconds("--coalesce", coalesce),
-            backoff_first_seconds=_seconds("--backoff-first", backoff_first),
-            backoff_max_seconds=_seconds("--backoff-max", backoff_max),
-            full_pass_seconds=_seconds("--full-pass", full_interval),
+            poll_interval_seconds=seconds_of("--poll-interval", poll_interval),
+            coalesce_seconds=seconds_of("--coalesce", coalesce),
+            backoff_first_seconds=seconds_of("--backoff-first", backoff_first),
+            backoff_max_seconds=seconds_of("--backoff-max", backoff_max),
+            full_pass_seconds=seconds_of("--full-pass", full_interval),
             lease=lease,
-            lease_duration_seconds=_seconds("--lease-duration", lease_duration),
-            lease_renew_deadline_seconds=_seconds("--lease-renew-deadline", lease_renew_deadline),
-            lease_retry_seconds=_seconds("--lease-retry", lease_retry),
+            lease_duration_seconds=seconds_of("--lease-duration", lease_duration),
+            lease_renew_deadline_seconds=seconds_of("--lease-renew-deadline", lease_renew_deadline),
+            lease_retry_seconds=seconds_of("--lease-retry", lease_retry),
             once=once,
             render_workers=render_workers,
             jail=jail,
@@ -156,20 +157,3 @@ def run(
             print_findings((failure,))
             return Exit.USAGE if is_wrong_use(failure.code) else Exit.UNDECIDED
     return Exit.OK
-
-
-def _check_words(option: str, value: str, words: tuple[str, ...]) -> None:
-    from stoker.cli.session import usage
-
-    if value not in words:
-        raise usage(f"{option}: no {value!r}", " or ".join(words))
-
-
-def _seconds(option: str, text: str) -> float:
-    from stoker.cli.session import usage
-    from stoker.source.durations import duration_ms
-
-    try:
-        return duration_ms(text) / 1000
-    except ValueError as error:
-        raise usage(f"{option}: {error}", "for instance 30s or 1m30s") from error

@@ -19,7 +19,7 @@ from stoker.kube.caller import check_caller
 from stoker.loop.keeper import LeaseKeeper
 from stoker.loop.lease import Lease, LeaseTiming
 
-__all__ = ["END_SECONDS", "lease_name", "single_writer", "writing_alone"]
+__all__ = ["END_SECONDS", "lease_name", "ourselves", "single_writer", "writing_alone"]
 
 END_SECONDS = 1.0
 """How long the end of a process waits for a renewal in flight."""
@@ -44,7 +44,7 @@ def single_writer(session: Session, fleet_id: str, timing: LeaseTiming) -> Lease
         session.clock,
         namespace=session.target.namespace,
         name=lease_name(fleet_id),
-        holder=_ourselves(),
+        holder=ourselves(),
         timing=timing,
     )
     session.gate.guard(lease.admit, timing.write_seconds)
@@ -85,6 +85,6 @@ def writing_alone(
             lease.release()
 
 
-def _ourselves() -> str:
-    """Unlike any other process: pods of one host share its name, and all have a process 1."""
+def ourselves() -> str:
+    """A name unlike any other process's: pods of one host share its name, all have a process 1."""
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(3)}"

@@ -94,9 +94,11 @@ def warmth_rank(facts: Facts, reported: NodeWarmth | None) -> int:
 
 
 def fresh(signals: Signals, now_ms: int, max_age_ms: int | None) -> Signals:
-    """The same without hit rate and tokens per joule that are older than the limit.
+    """The same without what is older than the limit.
 
-    With a limit, what has no instant or one in the future is absent too: its age is unknown.
+    With a limit, hit rate and tokens per joule without an instant, or with one in the future,
+    are absent too: their age is unknown (semantics 1.1). The others have the instant of the
+    last report, where there is one: a reporter that died goes on saying nothing.
     """
     if max_age_ms is None:
         return signals
@@ -106,10 +108,11 @@ def fresh(signals: Signals, now_ms: int, max_age_ms: int | None) -> Signals:
 
     hit_rate = signals.kv_hit_rate if is_fresh(signals.kv_hit_rate_at_ms) else None
     joules = signals.tokens_per_joule if is_fresh(signals.tokens_per_joule_at_ms) else None
+    heard = signals.reported_at_ms is None or is_fresh(signals.reported_at_ms)
     return Signals(
-        warmth=signals.warmth,
-        active_services=signals.active_services,
-        gpu_utilization=signals.gpu_utilization,
+        warmth=signals.warmth if heard else None,
+        active_services=signals.active_services if heard else None,
+        gpu_utilization=signals.gpu_utilization if heard else None,
         kv_hit_rate=hit_rate,
         tokens_per_joule=joules,
     )

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 
-import httpx
-
-from stoker.clock import SystemClock
+from stoker.engine.page import PREFIXES, samples_of
+from stoker.fetch import Answer, fetch
 
 __all__ = ["in_flight", "in_flight_from_metrics"]
 
@@ -19,9 +18,6 @@ MAX_PAGE_BYTES = 4 * 1024 * 1024
 
 _RUNNING = "num_requests_running"
 _WAITING = "num_requests_waiting"
-# Some proxies and recording rules cannot keep the colon. The first prefix with a whole
-# pair wins, so that a page that carries both is not counted twice.
-_PREFIXES = ("vllm:", "vllm_")
 
 
 def in_flight(address: str, timeout_seconds: float) -> int | None:
@@ -35,56 +31,17 @@ def in_flight(address: str, timeout_seconds: float) -> int | None:
 
 def in_flight_from_metrics(page: str) -> int | None:
     """The same from the text of a page (Prometheus format 0.0.4 or OpenMetrics)."""
-    sums: dict[str, float] = {}
-    for line in page.splitlines():
-        sample = _sample(line)
-        if sample is None:
-            continue
-        name, value = sample
-        if not math.isfinite(value) or value < 0:
-            return None
-        sums[name] = sums.get(name, 0.0) + value
-    for prefix in _PREFIXES:
-        if prefix + _RUNNING in sums and prefix + _WAITING in sums:
-            return math.ceil(sums[prefix + _RUNNING] + sums[prefix + _WAITING])
+    for prefix in PREFIXES:
+        samples = samples_of(page, (_RUNNING, _WAITING), prefix)
+        if len(samples) == 2:
+            values = [value for series in samples.values() for value in series.values()]
+            if not all(math.isfinite(value) and value >= 0 for value in values):
+                return None
+            return math.ceil(math.fsum(values))
     return None
 
 
-def _sample(line: str) -> tuple[str, float] | None:
-    """Name and value of one of our samples; NaN where the value can't be read."""
-    if not line.startswith(_PREFIXES):
-        return None
-    name, labels, rest = line.partition("{")
-    if labels:
-        # Label values may hold spaces and braces; the value follows the last brace.
-        rest = rest.rpartition("}")[2]
-    else:
-        name, _, rest = line.partition(" ")
-    if not name.endswith((_RUNNING, _WAITING)):
-        return None
-    words = rest.split()
-    try:
-        return name, float(words[0])
-    except (IndexError, ValueError):
-        return name, math.nan
-
-
 def _fetch(url: str, timeout_seconds: float) -> str | None:
-    """The page, if all of it came in time. httpx bounds each read; the sum is bounded here."""
-    clock = SystemClock()
-    deadline = clock.monotonic() + timeout_seconds
-    received = bytearray()
-    try:
-        with (
-            httpx.Client(timeout=timeout_seconds, trust_env=False) as client,
-            client.stream("GET", url) as answer,
-        ):
-            if answer.status_code != 200:
-                return None
-            for chunk in answer.iter_bytes():
-                received += chunk
-                if len(received) > MAX_PAGE_BYTES or clock.monotonic() > deadline:
-                    return None
-    except (httpx.HTTPError, httpx.InvalidURL):
-        return None
-    return received.decode(errors="replace")
+    """The page, if all of it came in time and with status 200."""
+    answer = fetch(url, timeout_seconds, most_bytes=MAX_PAGE_BYTES)
+    return answer.text if isinstance(answer, Answer) and answer.status == 200 else None

@@ -15,12 +15,31 @@ from stoker.kube.errors import Forbidden, KindNotFound
 from stoker.log import get_log
 from stoker.model.ports import Cluster
 
-__all__ = ["account_of_token", "check_caller"]
+__all__ = ["account_of_token", "bound_node", "check_caller"]
 
 _log = get_log("kube")
 
 ANONYMOUS = "system:anonymous"
 _ACCOUNT = "system:serviceaccount:"
+_NODE = "authentication.kubernetes.io/node-"
+"""What a token that is bound to a pod says of its node (1.30 and later)."""
+
+
+_REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {}}
+
+
+def bound_node(cluster: Cluster) -> tuple[str, str]:
+    """Name and UID of the node that our token is bound to; empty where it is to none.
+
+    Needs no right. Raises what the Cluster port raises, but for servers without the question.
+    """
+    try:
+        answer = cluster.create(_REVIEW, manager="stoker")
+    except (KindNotFound, Forbidden):
+        return "", ""
+    extra = ((answer.get("status") or {}).get("userInfo") or {}).get("extra") or {}
+    name, uid = (extra.get(_NODE + what) or [""] for what in ("name", "uid"))
+    return str(name[0]), str(uid[0])
 
 
 def check_caller(cluster: Cluster, expected: str) -> str:
@@ -29,13 +48,8 @@ def check_caller(cluster: Cluster, expected: str) -> str:
     Raises Stalled (wrong-caller) when it is another, and what the Cluster port raises. A
     server that has no such question (before 1.28) or forbids it is believed; empty then.
     """
-    review = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "SelfSubjectReview",
-        "metadata": {},
-    }
     try:
-        answer = cluster.create(review, manager="stoker")
+        answer = cluster.create(_REVIEW, manager="stoker")
     except (KindNotFound, Forbidden) as error:
         _log.warning("caller.unknown", code=error.code, message=error.message)
         return ""

@@ -60,7 +60,8 @@ class Signals:
     """What a reporter measured on a node. None is absent, which is neither zero nor Cold.
 
     Values are sane: finite, not negative, the hit rate at most 1. Instants are when hit rate
-    and tokens per joule were observed; without one they have no age.
+    and tokens per joule were observed; without one they have no age. `reported_at_ms` is when
+    the reporter wrote last, the instant of the others.
     """
 
     warmth: NodeWarmth | None = None
@@ -70,6 +71,7 @@ class Signals:
     kv_hit_rate_at_ms: int | None = None
     tokens_per_joule: float | None = None
     tokens_per_joule_at_ms: int | None = None
+    reported_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,12 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class StateFacts:
-    """One NodeState: what a reporter on the node says; absent is not zero."""
+    """One NodeState: what a reporter on the node says; absent is not zero.
 
+    `node_uid` is the node that it means; empty where it does not say.
+    """
+
+    node_uid: str = ""
     weights: tuple[WeightCopy, ...] = ()
     notice: NoticeFacts | None = None
     signals: Signals = field(default=Signals(), compare=False)
@@ -75,7 +79,7 @@ def nodes_from(
     result: list[Node] = []
     remembered: dict[tuple[str, str], int] = {}
     for name, facts in sorted(nodes, key=lambda pair: pair[0]):
-        state = states.get(name, _NO_STATE)
+        state = _state_of(facts, states.get(name, _NO_STATE))
         notices = facts.notices if state.notice is None else (*facts.notices, state.notice)
         first_seen: dict[str, int] = {}
         for notice in notices:
@@ -141,7 +145,19 @@ def state_facts(raw: dict[str, Any]) -> StateFacts:
         for copy in items(mapping(raw, "status"), "cache")
         if text(copy, "uri")
     }
-    return StateFacts(tuple(sorted(copies)), notice_of_state(raw), signals_of(raw))
+    return StateFacts(
+        text(mapping(raw, "status"), "nodeUID"),
+        tuple(sorted(copies)),
+        notice_of_state(raw),
+        signals_of(raw),
+    )
+
+
+def _state_of(node: NodeFacts, state: StateFacts) -> StateFacts:
+    """What was said of this very node: one of the same name, gone or of another cluster whose
+    objects were restored here, held other weights and had other notices.
+    """
+    return state if state.node_uid in {"", node.uid} else _NO_STATE
 
 
 def _why_uncounted(labels: Mapping[str, str], allocatable: Resources | None) -> str:

@@ -76,11 +76,15 @@ def urgent_notice(
     """The notice to act on: the earliest deadline, those without one last; ties by kind.
 
     `first_seen_ms` by kind stands in where the cluster does not say since when: it is
-    never before the true instant, so a lead counted from it never ends too early.
+    never before the true instant, so a lead counted from it never ends too early. So it does
+    for an instant in the future: a clock that is ahead would move the end away.
+
+    A deadline that has passed stays: the node may go at any moment, and it is still here.
     """
     found = []
     for fact in facts:
-        at = fact.at_ms or first_seen_ms.get(fact.kind, now_ms)
+        seen = min(first_seen_ms.get(fact.kind, now_ms), now_ms)
+        at = fact.at_ms if 0 < fact.at_ms <= now_ms else seen
         deadline = fact.deadline_ms
         if deadline is None and fact.lead_ms is not None:
             deadline = at + fact.lead_ms

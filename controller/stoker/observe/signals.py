@@ -32,6 +32,7 @@ def signals_of(raw: dict[str, Any]) -> Signals:
         kv_hit_rate_at_ms=instant_of(status.get("kvCacheHitRateObservedAt")),
         tokens_per_joule=_amount(status.get("tokensPerJoule")),
         tokens_per_joule_at_ms=instant_of(status.get("tokensPerJouleObservedAt")),
+        reported_at_ms=instant_of(status.get("lastReportTime")),
     )
 
 

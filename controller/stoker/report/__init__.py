@@ -14,6 +14,7 @@ from stoker.report.inputs import (
 )
 from stoker.report.install import InstallSettings, Login, install_manifests, instance_id
 from stoker.report.install_key import DeployKey, new_deploy_key, wants_deploy_key
+from stoker.report.install_reporter import ReporterInstall, reporter_manifests
 from stoker.report.manifest_yaml import manifest_text
 from stoker.report.mirror import Mirror
 from stoker.report.mirrors_write import MirrorsWritten, MirrorWriter
@@ -56,6 +57,8 @@ __all__ = [
     "render_status",
     "Report",
     "report",
+    "ReporterInstall",
+    "reporter_manifests",
     "ReportInputs",
     "standings_of",
     "StatusReader",

@@ -152,6 +152,27 @@ def test_a_signal_is_kept_up_to_its_age_and_never_from_the_future(at_ms, max_age
     assert kept == (found.kv_hit_rate is not None) == (found.tokens_per_joule is not None)
 
 
+@pytest.mark.parametrize(
+    ("reported_at_ms", "max_age_ms", "kept"),
+    [
+        (NOW_MS - 2 * MINUTE, None, True),
+        (None, MINUTE, True),
+        (NOW_MS - MINUTE, MINUTE, True),
+        (NOW_MS - MINUTE - 1, MINUTE, False),
+        (NOW_MS + 1, MINUTE, False),
+    ],
+)
+def test_what_a_silent_reporter_said_last_is_kept_up_to_the_same_age(
+    reported_at_ms, max_age_ms, kept
+):
+    """A node that was idle when its reporter died would draw every replica."""
+    said = Signals(NodeWarmth.WARM, 0, 0.0, reported_at_ms=reported_at_ms)
+    found = fresh(said, NOW_MS, max_age_ms)
+
+    expected = (NodeWarmth.WARM, 0, 0.0) if kept else (None, None, None)
+    assert expected == (found.warmth, found.active_services, found.gpu_utilization)
+
+
 def test_a_stale_signal_ranks_as_an_absent_one():
     stale = telling("a", tokens_per_joule=9.0, tokens_per_joule_at_ms=NOW_MS - 2 * MINUTE)
     lately = telling("b", tokens_per_joule=1.0, tokens_per_joule_at_ms=NOW_MS - 1)

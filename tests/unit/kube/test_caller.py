@@ -8,7 +8,7 @@ import json
 import pytest
 
 from stoker.errors import Stalled
-from stoker.kube.caller import account_of_token, check_caller
+from stoker.kube.caller import account_of_token, bound_node, check_caller
 from stoker.kube.errors import api_error
 
 ACCOUNT = "system:serviceaccount:stoker-system:stoker"
@@ -17,14 +17,17 @@ ACCOUNT = "system:serviceaccount:stoker-system:stoker"
 class Server:
     """Answers a SelfSubjectReview."""
 
-    def __init__(self, user: str = "", error: Exception | None = None) -> None:
-        self._user, self._error = user, error
+    def __init__(
+        self, user: str = "", error: Exception | None = None, extra: dict | None = None
+    ) -> None:
+        self._user, self._error, self._extra = user, error, extra
 
     def create(self, manifest: dict, *, manager: str) -> dict:
         assert "SelfSubjectReview" == manifest["kind"]
         if self._error is not None:
             raise self._error
-        return {"status": {"userInfo": {"username": self._user}}}
+        extra = {} if self._extra is None else {"extra": self._extra}
+        return {"status": {"userInfo": {"username": self._user, **extra}}}
 
 
 def a_token(**claims: object) -> str:
@@ -75,3 +78,23 @@ def test_a_server_that_does_not_say_is_believed(code):
 )
 def test_the_account_that_a_token_names(token, account):
     assert account == account_of_token(token)
+
+
+def test_a_token_that_is_bound_to_a_pod_names_its_node():
+    extra = {
+        "authentication.kubernetes.io/node-name": ["l4-od-1"],
+        "authentication.kubernetes.io/node-uid": ["6a0c1f0e"],
+    }
+
+    assert ("l4-od-1", "6a0c1f0e") == bound_node(Server(ACCOUNT, extra=extra))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("extra", [None, {}, {"authentication.kubernetes.io/node-name": []}])
+def test_a_token_that_is_bound_to_no_node_names_none(extra):
+    assert ("", "") == bound_node(Server(ACCOUNT, extra=extra))  # type: ignore[arg-type]
+
+
+def test_a_server_without_the_question_names_no_node():
+    error = api_error(404, "404 page not found", what="POST selfsubjectreviews")
+
+    assert ("", "") == bound_node(Server(error=error))  # type: ignore[arg-type]

@@ -181,6 +181,97 @@ def test_a_reported_notice_comes_with_its_own_deadline():
     assert read(states=[state(notice=report)])[0].notice == Notice("spot", NOW, NOW + 90_000)
 
 
+# ------------------------------------------------------------ reports that do not fit
+
+
+def test_a_report_of_this_very_node_is_taken():
+    ours = node()
+    ours["metadata"]["uid"] = "u-1"
+    copies = [{"uri": "hf://o/m", "complete": True}]
+
+    (found,) = read([ours], states=[state(nodeUID="u-1", cache=copies)])
+
+    assert found.weights == (WeightCopy("hf://o/m", ""),)
+
+
+def test_a_report_of_a_node_that_had_the_same_name_is_not():
+    """A node made anew, or objects restored from another cluster: the weights are not here."""
+    notice = {"kind": "spot", "at": rfc3339(NOW), "deadline": rfc3339(NOW + 90_000)}
+    copies = [{"uri": "hf://o/m", "complete": True}]
+
+    (found,) = read(states=[state(nodeUID="another", cache=copies, notice=notice)])
+
+    assert (found.weights, found.notice) == ((), None)
+
+
+def test_a_report_of_a_node_that_does_not_exist_makes_none():
+    assert [found.name for found in read(states=[state("ghost", cache=[{"uri": "x"}])])] == ["n1"]
+
+
+def test_what_a_silent_reporter_said_of_weights_and_notices_still_holds():
+    """Late is not wrong: nobody said that the weights are gone, or that the node stays."""
+    notice = {"kind": "spot", "at": rfc3339(NOW - 86_400_000)}
+    copies = [{"uri": "hf://o/m", "complete": True}]
+    late = state(lastReportTime=rfc3339(NOW - 86_400_000), cache=copies, notice=notice)
+
+    (found,) = read(states=[late])
+
+    assert found.weights == (WeightCopy("hf://o/m", ""),)
+    assert found.notice == Notice("spot", NOW - 86_400_000)
+
+
+def test_a_notice_past_its_deadline_stays_with_the_deadline_it_had():
+    """The node may go at any moment; that it is still here says nothing."""
+    past = {"kind": "spot", "at": rfc3339(NOW - 200_000), "deadline": rfc3339(NOW - 80_000)}
+
+    assert read(states=[state(notice=past)])[0].notice == Notice(
+        "spot", NOW - 200_000, NOW - 80_000
+    )
+
+
+def test_a_notice_from_the_future_counts_from_when_it_was_first_seen():
+    """A clock that is ahead by an hour must not give a dying node an hour."""
+    ahead = taint("aws-node-termination-handler/spot-itn", timeAdded=rfc3339(NOW + 3_600_000))
+
+    found, remembered = read([node(taints=[ahead])], seen={})
+    again, _ = read([node(taints=[ahead])], seen=remembered, now_ms=NOW + 10_000)
+
+    assert found[0].notice == again[0].notice
+    assert found[0].notice == Notice("spot-interruption", NOW, NOW + 120_000)
+
+
+def test_a_deadline_before_its_own_notice_is_taken_at_its_word():
+    report = {"kind": "spot", "at": rfc3339(NOW), "deadline": rfc3339(NOW - 5000)}
+
+    assert read(states=[state(notice=report)])[0].notice == Notice("spot", NOW, NOW - 5000)
+
+
+def test_of_contradicting_notices_the_earlier_end_is_believed():
+    report = {"kind": "spot", "at": rfc3339(NOW), "deadline": rfc3339(NOW + 600_000)}
+    cloud = taint("cloud.google.com/impending-node-termination", timeAdded=rfc3339(NOW))
+
+    (found,) = read([node(taints=[cloud])], states=[state(notice=report)])
+
+    assert found.notice == Notice("termination", NOW, NOW + 30_000)
+
+
+def test_of_two_claims_on_one_revision_both_stay_and_none_is_made_whole():
+    """Complete and partial at once: the partial one does not make the other less."""
+    copies = [
+        {"uri": "hf://o/m", "revision": "1", "complete": True},
+        {"uri": "hf://o/m", "revision": "1", "complete": "yes"},
+    ]
+
+    (found,) = read(states=[state(cache=copies)])
+
+    assert {copy.complete for copy in found.weights} == {True, False}
+
+
+@pytest.mark.parametrize("cache", [None, {}, "hf://o/m", [5, None, {"uri": 5}, {"uri": ""}]])
+def test_a_cache_that_is_no_list_of_copies_is_none(cache):
+    assert read(states=[state(cache=cache)])[0].weights == ()
+
+
 @pytest.mark.parametrize("value", ["soon", 5, None])
 def test_a_deadline_that_is_no_time_is_none_at_all(value):
     found = read(states=[state(notice={"kind": "spot", "deadline": value})])[0].notice

@@ -80,6 +80,18 @@ def test_forbidden_nodes_are_absent_and_named():
     assert dict(snapshot.unknown)["nodes"].startswith("forbidden")
 
 
+def test_reports_that_may_not_be_read_are_named_and_the_nodes_stay():
+    """Only what reporters say is unknown; taints tell notices as before."""
+    cluster = cluster_of()
+    cluster.missing_kinds.discard(("stoker.dev", "NodeState"))
+    cluster.failing["NodeState"] = forbidden("nodestates")
+
+    snapshot = look(cluster).snapshot
+
+    assert [found.name for found in snapshot.nodes] == ["n1"]
+    assert dict(snapshot.unknown)["nodestates"].startswith("forbidden")
+
+
 def test_without_pods_no_gpu_is_taken_for_free():
     """a.5 W6."""
     cluster = cluster_of()

@@ -18,6 +18,7 @@ SANE: dict[str, Any] = {
     "kvCacheHitRateObservedAt": "2026-11-30T00:00:01Z",
     "tokensPerJoule": 0,
     "tokensPerJouleObservedAt": "2026-11-30T00:00:02Z",
+    "lastReportTime": "2026-11-30T00:00:03Z",
 }
 STAMP = 1_795_996_800_000
 
@@ -35,6 +36,7 @@ def test_everything_a_reporter_measures_is_read():
         kv_hit_rate_at_ms=STAMP + 1000,
         tokens_per_joule=0.0,
         tokens_per_joule_at_ms=STAMP + 2000,
+        reported_at_ms=STAMP + 3000,
     )
 
 
@@ -61,6 +63,12 @@ def test_a_state_that_says_nothing_says_nothing(raw):
         ("tokensPerJoule", float("-inf")),
         ("tokensPerJouleObservedAt", "yesterday"),
         ("kvCacheHitRateObservedAt", 5),
+        ("kvCacheHitRate", float("nan")),
+        ("kvCacheHitRate", -0.01),
+        ("tokensPerJoule", float("nan")),
+        ("tokensPerJoule", -1),
+        ("lastReportTime", "2026-11-30T00:00:03"),
+        ("lastReportTime", "99999-01-01T00:00:00Z"),
     ],
 )
 def test_what_is_not_sane_is_absent_and_spoils_nothing_else(field, value):
