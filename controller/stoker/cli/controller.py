@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from stoker._version import __version__
 from stoker.cli.ending import PUBLISH_SECONDS, Ending
+from stoker.cli.heap import share_heaps
 from stoker.cli.readiness import ReadinessOf
 from stoker.cli.session import Session, usage
 from stoker.cli.single import END_SECONDS, single_writer, writing_alone
@@ -171,6 +172,7 @@ class Controller:
 
     def run(self) -> None:
         """Work until SIGTERM or SIGINT, then end within ten seconds."""
+        share_heaps()
         revision = self._first_revision()
         self._ending.listen()
         keeper = self._keeper(revision) if self._settings.loop.lease else None
