@@ -27,6 +27,7 @@ from stoker.model.refs import ObjectRef
 __all__ = ["People"]
 
 EXTRAS = 4
+_PUSHES = 10
 FEWEST, MOST = 2, 6
 """Bounds of the counts that Git and the autoscaler ask for."""
 APPS, MAP = ("apps", "Deployment"), ("", "ConfigMap")
@@ -94,8 +95,7 @@ class People:
         commit = self._git("rev-parse", "HEAD")
         self.wanted.append(Wanted(CLOCK.now_ms(), commit, value, count))
         self.edits.update(("side", "counted"))
-        force = ["--force"] if amend else []
-        self._git("push", "-q", *force, str(self.bare), "HEAD:refs/heads/main")
+        self._push(*(["--force"] if amend else []))
 
     def delete_branch(self) -> None:
         """The tracked branch goes (c.3 row 61)."""
@@ -103,7 +103,16 @@ class People:
 
     def restore_branch(self) -> None:
         """It is there again, as the last commit left it."""
-        self._git("push", "-q", str(self.bare), "HEAD:refs/heads/main")
+        self._push()
+
+    def _push(self, *force: str) -> None:
+        """Push as people do: again, where somebody else just had the branch in hand."""
+        for _ in range(_PUSHES):
+            with suppress(subprocess.CalledProcessError):
+                self._git("push", "-q", *force, str(self.bare), "HEAD:refs/heads/main")
+                return
+            CLOCK.wait(0.3)
+        self._git("push", "-q", *force, str(self.bare), "HEAD:refs/heads/main")
 
     def protect_status(self, *, now: bool) -> None:
         """The host refuses pushes to the status branch, or does so no more (c.3 row 69)."""
