@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from stoker.clock import SystemClock
 from stoker.errors import StokerError
 from stoker.kube.caller import bound_node
 from stoker.kube.client import Client
-from stoker.kube.errors import Forbidden, Invalid
+from stoker.kube.errors import Forbidden, Invalid, KindNotFound, NotFound
 from stoker.kube.https import HttpsTransport
 from stoker.kube.transport import Request
 from stoker.model.refs import ObjectRef
@@ -41,6 +42,15 @@ def until(condition):
     while not condition():
         assert time.perf_counter() < end, "the API server did not get there"
         SystemClock().wait(0.1)
+
+
+@pytest.fixture(autouse=True)
+def nobody_reported_yet(live_cluster):
+    """A holder that another test left is stood back for, or taken for one's own."""
+    for name in (OWN, OTHER):
+        with suppress(NotFound, KindNotFound):
+            uid = live_cluster.get(state(name))["metadata"]["uid"]
+            live_cluster.delete(state(name), uid=uid)
 
 
 @pytest.fixture(scope="module")
@@ -199,5 +209,8 @@ def test_the_command_refuses_to_speak_for_another_node(kubeconfig):
 
 
 def _holder(cluster):
-    status = cluster.get(state(OWN)).get("status") or {}
+    try:
+        status = cluster.get(state(OWN)).get("status") or {}
+    except NotFound:
+        return ""
     return (status.get("reporter") or {}).get("holder", "")
