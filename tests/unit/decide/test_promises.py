@@ -278,7 +278,7 @@ def test_the_plan_depends_on_facts_not_on_their_order(scene, shuffler):
                 shuffler,
             ),
         ),
-        History(_mixed(fleet.history.entries, shuffler)),
+        replace(fleet.history, entries=_mixed(fleet.history.entries, shuffler)),
         world.now_ms,
     )
 
