@@ -1,13 +1,10 @@
 """Quick commands load no library: a slow prompt is felt a hundred times a day."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
-from shape.docs_console import ROOT
+from children import run_python
 
 HEAVY = (
     "kubernetes",
@@ -34,19 +31,7 @@ sys.stderr.write("\\n@@@" + json.dumps([code, names]))
 
 def run(*arguments, **environment):
     """Exit code, stdout, and the top-level modules that were loaded."""
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, json.dumps(arguments)],
-        env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT / "controller"),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            **environment,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_python(_SCRIPT, json.dumps(arguments), **environment)
     code, names = json.loads(done.stderr.rpartition("@@@")[2])
     return code, done.stdout, names
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from definitions import a_definition
 from stoker.model.refs import ObjectRef
 from stories.faults import answer, forbidding
 from stories.files import a_bundle, a_config_map, a_service, the_village
@@ -40,30 +41,7 @@ def side_of(**manifests: str) -> dict[str, str]:
 
 
 def a_crd(kind: str, plural: str, group: str = "example.org") -> dict:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {
-                "kind": kind,
-                "plural": plural,
-                "singular": kind.lower(),
-                "listKind": f"{kind}List",
-            },
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
-        },
-    }
+    return a_definition(group, "v1", kind, plural)
 
 
 WIDGET = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: one}\nspec: {size: 1}\n"

@@ -151,15 +151,16 @@ class Controller:
         """
         session = self._session
         revision = session.repo.fetch()
-        shape_ahead(session.desired(revision), session.repo, session.renderer())
+        desired = session.desired(revision)
+        shape_ahead(desired, session.repo, session.renderer())
         if not self._settings.loop.lease:
             return self._one_pass(revision)
-        fleet_id = self._session.fleet_id(self._session.desired(revision))
+        fleet_id = session.fleet_id(desired)
 
         def tell(text: str) -> None:
             _log.info("lease.waiting", why=text)
 
-        with writing_alone(self._session, fleet_id, self._lease_timing, tell):
+        with writing_alone(session, fleet_id, self._lease_timing, tell):
             return self._one_pass(revision)
 
     def _one_pass(self, revision: SourceRevision) -> Finding | None:

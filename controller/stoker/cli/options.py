@@ -82,3 +82,5 @@ Output = Annotated[
     ),
 ]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours (NO_COLOR does the same).")]
+LogFormat = Annotated[str, typer.Option("--log-format", help="text or json.")]
+LogLevel = Annotated[str, typer.Option("--log-level", help="debug, info, warning, error.")]

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from stoker.cli.exits import Exit
-from stoker.cli.options import Context, Kubeconfig, RequestTimeout
+from stoker.cli.options import Context, Kubeconfig, LogFormat, LogLevel, RequestTimeout
 from stoker.errors import Retryable
 from stoker.model.ports import Clock, Cluster
 
@@ -52,10 +52,8 @@ def reporter(
     kubeconfig: Kubeconfig = None,
     context: Context = "",
     request_timeout: RequestTimeout = 10.0,
-    log_format: Annotated[str, typer.Option("--log-format", help="text or json.")] = "text",
-    log_level: Annotated[
-        str, typer.Option("--log-level", help="debug, info, warning, error.")
-    ] = "info",
+    log_format: LogFormat = "text",
+    log_level: LogLevel = "info",
 ) -> int:
     """Write what this node holds, how busy it is and whether it goes away to its NodeState.
 
@@ -64,7 +62,7 @@ def reporter(
     from stoker.cli.connect import connect
     from stoker.cli.session import usage
     from stoker.cli.single import ourselves
-    from stoker.cli.values import check_words, seconds_of
+    from stoker.cli.values import check_logging, check_words, seconds_of
     from stoker.clock import SystemClock
     from stoker.log import configure
     from stoker.loop.server import StatusServer
@@ -73,8 +71,7 @@ def reporter(
     from stoker.node.state_writer import StateWriter
 
     check_words("--cloud", cloud, tuple(Cloud))
-    check_words("--log-format", log_format, ("text", "json"))
-    check_words("--log-level", log_level, ("debug", "info", "warning", "error"))
+    check_logging(log_format, log_level)
     engines = tuple(dict.fromkeys(engine or ()))
     for address in engines:
         _check_address(address)

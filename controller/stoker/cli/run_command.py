@@ -13,6 +13,8 @@ from stoker.cli.options import (
     Context,
     FleetId,
     Kubeconfig,
+    LogFormat,
+    LogLevel,
     Ref,
     RepoUrl,
     RequestTimeout,
@@ -65,10 +67,8 @@ def run(
     listen: Annotated[
         str, typer.Option("--listen", help="Address of /healthz, /readyz, /metrics; empty: none.")
     ] = "127.0.0.1:8080",
-    log_format: Annotated[str, typer.Option("--log-format", help="text or json.")] = "text",
-    log_level: Annotated[
-        str, typer.Option("--log-level", help="debug, info, warning, error.")
-    ] = "info",
+    log_format: LogFormat = "text",
+    log_level: LogLevel = "info",
     render_workers: Annotated[
         int, typer.Option("--render-workers", help="Render children; 0: one per core.")
     ] = 0,
@@ -97,7 +97,7 @@ def run(
     from stoker.cli.controller import Controller
     from stoker.cli.remote import git_repo
     from stoker.cli.session import Session, Target, usage
-    from stoker.cli.values import check_words, seconds_of
+    from stoker.cli.values import check_logging, check_words, seconds_of
     from stoker.kube.gate import WriteGate
     from stoker.log import configure
     from stoker.settings import (
@@ -108,8 +108,7 @@ def run(
         SourceSettings,
     )
 
-    check_words("--log-format", log_format, ("text", "json"))
-    check_words("--log-level", log_level, ("debug", "info", "warning", "error"))
+    check_logging(log_format, log_level)
     check_words("--jail", jail, ("Preferred", "Required"))
     if Path(repo).is_dir():
         if not allow_file:

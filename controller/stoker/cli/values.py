@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_words", "seconds_of"]
+__all__ = ["check_logging", "check_words", "seconds_of"]
 
 
 def check_words(option: str, value: str, words: tuple[str, ...]) -> None:
@@ -11,6 +11,12 @@ def check_words(option: str, value: str, words: tuple[str, ...]) -> None:
 
     if value not in words:
         raise usage(f"{option}: no {value!r}", " or ".join(words))
+
+
+def check_logging(log_format: str, log_level: str) -> None:
+    """The same for both options of logs."""
+    check_words("--log-format", log_format, ("text", "json"))
+    check_words("--log-level", log_level, ("debug", "info", "warning", "error"))
 
 
 def seconds_of(option: str, text: str) -> float:

@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from pydantic import ValidationError
-
 from stoker.errors import Finding, Severity, SourceLocation, Stalled
 from stoker.model.expression import Expressions, Fault
 from stoker.model.health_file import HealthCheck
 from stoker.shipped import shipped_folder
-from stoker.source.findings import findings_of
+from stoker.source.parsed import parsed
 from stoker.source.places import Field, closest, dotted
 from stoker.source.schema_health import EXPRESSIONS, CheckBlock, HealthPolicyFile
 from stoker.source.text_places import place_in_text, text_lines
@@ -62,9 +60,9 @@ def read_health_file(path: str, data: bytes, expressions: Expressions | None) ->
     findings: list[Finding] = [*broken]
     for document in file.documents:
         findings += document.findings
-        parsed, problems = _parsed(document)
+        policy, problems = parsed(document, HealthPolicyFile, "HealthPolicy")
         findings += problems
-        for index, block in enumerate(parsed.spec.checks if parsed is not None else ()):
+        for index, block in enumerate(policy.spec.checks if policy is not None else ()):
             at: Field = ("spec", "checks", index)
             wrong = []
             if expressions is not None:
@@ -116,17 +114,6 @@ def shipped_checks() -> tuple[HealthCheck, ...]:
         for file in sorted(folder.glob("*.yaml"))
     ]
     return tuple(replace(check, path=check.path + SHIPPED) for check in in_force(files)[0])
-
-
-def _parsed(document: Document) -> tuple[HealthPolicyFile | None, list[Finding]]:
-    def locate(at: Field) -> SourceLocation:
-        return closest(document.places, at, document.location)
-
-    try:
-        return HealthPolicyFile.model_validate(document.value), []
-    except ValidationError as error:
-        found = findings_of(error, HealthPolicyFile, locate, kind="HealthPolicy")
-        return None, found
 
 
 def _expression_findings(

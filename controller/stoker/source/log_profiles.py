@@ -8,16 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pydantic import ValidationError
-
-from stoker.errors import Finding, SourceLocation, Stalled
+from stoker.errors import Finding, Stalled
 from stoker.model.log_profile import LogMark, LogProfile
 from stoker.shipped import shipped_folder
-from stoker.source.findings import findings_of
-from stoker.source.places import Field, closest
+from stoker.source.parsed import parsed
 from stoker.source.schema_logs import LogProfileFile, ProfileBlock
 from stoker.source.unit_file import unusable
-from stoker.source.yaml_strict import Document, read_yaml
+from stoker.source.yaml_strict import read_yaml
 
 __all__ = ["LogFile", "read_log_profiles", "shipped_log_profiles"]
 
@@ -40,10 +37,10 @@ def read_log_profiles(path: str, data: bytes) -> LogFile:
     profiles: list[LogProfile] = []
     for document in file.documents:
         findings += document.findings
-        parsed, problems = _parsed(document)
+        found, problems = parsed(document, LogProfileFile, "LogProfile")
         findings += problems
-        if parsed is not None:
-            profiles += (_profile(path, parsed, block) for block in parsed.spec.profiles)
+        if found is not None:
+            profiles += (_profile(path, found, block) for block in found.spec.profiles)
     return LogFile(tuple(profiles), tuple(findings))
 
 
@@ -59,22 +56,6 @@ def shipped_log_profiles() -> tuple[LogProfile, ...]:
         for file in sorted(folder.glob("*.yaml"))
         for profile in read_log_profiles(f"policies/logs/{file.name}", file.read_bytes()).profiles
     )
-
-
-def _parsed(document: Document) -> tuple[LogProfileFile | None, list[Finding]]:
-    try:
-        return LogProfileFile.model_validate(document.value), []
-    except ValidationError as error:
-        return None, findings_of(
-            error,
-            LogProfileFile,
-            lambda at: _place(document, at),
-            kind="LogProfile",
-        )
-
-
-def _place(document: Document, at: Field) -> SourceLocation:
-    return closest(document.places, at, document.location)
 
 
 def _profile(path: str, file: LogProfileFile, block: ProfileBlock) -> LogProfile:

@@ -1,12 +1,8 @@
 """The process of the command line: its collector is off where it has nothing to find."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
-from shape.docs_console import ROOT
+from children import run_python
 from stoker.__main__ import is_one_pass
 
 _SCRIPT = """
@@ -19,18 +15,7 @@ main()
 
 def at_exit(*arguments):
     """Whether the collector is on and objects are frozen when the process ends."""
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, *arguments],
-        env={
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(ROOT / "controller"),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_python(_SCRIPT, *arguments)
     return done.returncode, done.stderr.rpartition("@@@")[2]
 
 

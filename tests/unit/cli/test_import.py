@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from definitions import a_definition
 from stoker.cli import connect as connecting
 from stoker.kube.client import Client
 from stoker.kube.errors import Forbidden, api_error
@@ -245,25 +246,7 @@ CRD_OF = {
 
 def a_crd(kind):
     group, version, plural = CRD_OF[kind]
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural},
-            "versions": [
-                {
-                    "name": version,
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
-        },
-    }
+    return a_definition(group, version, kind, plural)
 
 
 def test_a_flux_kustomization_is_its_inventory(place):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from definitions import a_definition
 from stoker.errors import Finding, SourceLocation
 from stoker.model.codec import digest
 from stoker.model.fleet import (
@@ -101,30 +102,7 @@ def placement(
 
 def crd(kind: str = "Gizmo", plural: str = "gizmos", group: str = "example.org") -> dict[str, Any]:
     """A CRD that preserves what it does not know."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {
-                "kind": kind,
-                "plural": plural,
-                "singular": kind.lower(),
-                "listKind": f"{kind}List",
-            },
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                }
-            ],
-        },
-    }
+    return a_definition(group, "v1", kind, plural)
 
 
 def gizmo(name: str = "g", **spec: Any) -> dict[str, Any]:
