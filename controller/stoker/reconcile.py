@@ -43,7 +43,7 @@ from stoker.model.shape import UnitShape
 from stoker.model.snapshot import Snapshot
 from stoker.objects.health_rules import HealthRules
 from stoker.observe import Observer, listed, observe
-from stoker.render import Renderer, render, shape
+from stoker.render import Renderer, render
 from stoker.report import (
     Identity,
     Pending,
@@ -53,6 +53,7 @@ from stoker.report import (
     StatusWritten,
     report,
 )
+from stoker.reverting import shaped
 from stoker.source import SourceMemo, shipped_checks, source
 
 __all__ = ["Parts", "Pass", "Reach", "State", "finding_of", "health_rules", "reconcile", "reported"]
@@ -213,15 +214,14 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     waits = reach >= Reach.APPLY or bool(state.previous.units)
     judge = judging(held, seen.live, Cel())
     standing = (seen.snapshot, state.previous)
-    where = (*standing, parts.repo, parts.identity.source_path, found.now_ms)
+    path, by = parts.identity.source_path, (parts.repo, parts.renderer, fleet_id)
+    where = (*standing, parts.repo, path, found.now_ms)
     desired, lapse_ms = gate(held, desired, *where, waits=waits, judge=judge)
     parts.observer.awaited = held.awaited
-    shapes = shape(desired, parts.repo, parts.renderer, fleet_id, checkpoint=parts.checkpoint)
+    desired, shapes = shaped(held, state.history, desired, path, *by, checkpoint=parts.checkpoint)
     plan = decide(desired, shapes.shapes, seen.snapshot, state.history, found.now_ms)
     parts.checkpoint()
-    rendered = render(
-        desired, shapes, plan, parts.repo, parts.renderer, fleet_id, checkpoint=parts.checkpoint
-    )
+    rendered = render(desired, shapes, plan, *by, checkpoint=parts.checkpoint)
     sets = check(desired, rendered, parts.check_memo)
     found = replace(
         found,
@@ -253,8 +253,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         audit=_audit(parts, desired, found.now_ms, reach),
         now_ms=found.now_ms,
     )
-    read_jobs = parts.history.read_jobs
-    changes = settle(held, changes, desired, *standing, found.now_ms, read_jobs)
+    changes = settle(held, changes, desired, *standing, found.now_ms, parts.history.read_jobs)
     found = replace(found, live=live, changes=changes)
     if reach < Reach.APPLY:
         return found
@@ -273,7 +272,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         fleet_id,
         checkpoint=parts.checkpoint,
     )
-    learn(held, changes, outcome, desired, found.now_ms, read_jobs)
+    learn(held, changes, outcome, desired, found.now_ms, parts.history.read_jobs)
     state.history = History.from_records(plan.history, plan.starts)
     if correct:
         parts.history.save(state.history, adopted, held.jobs)

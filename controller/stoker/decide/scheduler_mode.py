@@ -19,16 +19,20 @@ from stoker.decide.transition import Step
 from stoker.decide.work import Work, ready_count
 from stoker.model.plan import Attempt, Hold, Placement
 from stoker.model.snapshot import LivePlacement
+from stoker.model.update_history import NO_UPDATE, UpdateHistory
 from stoker.objects.names import deployment_name
 
 __all__ = ["count_only"]
 
 
-def count_only(case: Case, index: Index, want: int, now_ms: int) -> Step:
-    """One step towards `want` replicas in the one Deployment.
+def count_only(
+    case: Case, index: Index, want: int, now_ms: int, past: UpdateHistory = NO_UPDATE
+) -> Step:
+    """One step towards `want` replicas in the one Deployment; its updates are not ours.
 
     While an earlier Deployment of that name is being deleted none is written.
     """
+    del past
     judged = tuple(_at_home(case, j) for j in judge(case, index))
     others = [live for live in case.state.placements if not is_home(case, live)]
     homes = [live for live in case.state.placements if is_home(case, live)]

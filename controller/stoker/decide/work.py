@@ -16,7 +16,9 @@ from stoker.decide.moves import earliest
 from stoker.decide.place import Choice, Index
 from stoker.decide.slots import Standing, departing_pods, is_occupied
 from stoker.decide.tally import Tally
+from stoker.decide.updates import NO_TRIAL, Trial, trial_of
 from stoker.model.snapshot import ReplicaPhase
+from stoker.model.update_history import NO_UPDATE, UpdateHistory
 
 __all__ = ["Work", "live_count", "ready_count"]
 
@@ -35,6 +37,8 @@ class Work:
     floor: int
     now_ms: int
     placeless: bool = False
+    past: UpdateHistory = NO_UPDATE
+    trial: Trial = NO_TRIAL
     good: list[Judged] = field(default_factory=list)
     moving: list[Judged] = field(default_factory=list)
     forced: list[Judged] = field(default_factory=list)
@@ -70,6 +74,9 @@ class Work:
             lists[j.fate].append(j)
             self.own.add(j.slot.node)
         self._bar_nodes()
+        self.trial = trial_of(self.case, judged, self.past, self.now_ms)
+        if self.trial.ends_ms is not None:
+            self.wake_at_ms = earliest(self.wake_at_ms, self.trial.ends_ms)
         self.blamed = self._rev_is_to_blame()
 
     @property
@@ -210,7 +217,19 @@ class Work:
         unfinished = sum(1 for j in self._staying(self.good) if not j.ready)
         unfinished -= len(self._homeless())
         spent = unfinished + self.started()
-        return self.case.spec.max_concurrent_moves - spent - self._voluntary_departures()
+        allowed = self._budget - spent - self._voluntary_departures()
+        if self.trial.most is None:
+            return allowed
+        new = live_count(self._staying(self.good)) + self.started()
+        return min(allowed, self.trial.most - new)
+
+    @property
+    def _budget(self) -> int:
+        """Voluntary moves at once; while an update is under way, those that update allows."""
+        spec = self.case.spec
+        if self.trial.rev and spec.update.max_concurrent is not None:
+            return spec.update.max_concurrent
+        return spec.max_concurrent_moves
 
     def _homeless(self) -> list[Judged]:
         """Replicas of this rev that no node takes: they need room, not patience."""
@@ -221,7 +240,7 @@ class Work:
         """Serving replicas that may leave now; all of them when none is wanted."""
         if self.want == 0:
             return len(self.good) + len(self.moving)
-        return self.case.spec.max_concurrent_moves - self._voluntary_departures()
+        return self._budget - self._voluntary_departures()
 
     def _voluntary_departures(self) -> int:
         """Replicas on their way out, until their pods are told to stop; and those chosen now."""
@@ -265,7 +284,8 @@ class Work:
         if len(nodes) >= 2 and len(stuck) >= ready_count(self.good):
             return True
         old_serves = any(j.outdated and j.slot.live for j in (*self.moving, *self.forced))
-        return old_serves and len(stuck) >= max(1, self.case.spec.max_concurrent_moves)
+        blocked = self.past.blocked_rev == self.case.rev and not ready_count(self.good)
+        return old_serves and (blocked or len(stuck) >= max(1, self._budget))
 
 
 def ready_count(judged: Iterable[Judged]) -> int:

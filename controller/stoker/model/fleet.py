@@ -14,6 +14,7 @@ from stoker.errors import Finding, SourceLocation
 from stoker.model.flow import ChangeWindow, Flow, Held
 from stoker.model.health_file import HealthCheck
 from stoker.model.ignore_rule import IgnoreRule
+from stoker.model.moves import Update
 from stoker.model.prune import PruneSettings
 from stoker.model.refs import SourceRevision, UnitRef
 
@@ -249,6 +250,7 @@ class ModelService:
     drain: Drain = field(default_factory=Drain)
     min_ready: int | None = None
     max_concurrent_moves: int = 1
+    update: Update = field(default_factory=Update)
     service_port: int = 8000
     template: str = "vllm/v1"
     adopt: str = ""

@@ -64,7 +64,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         "spec.scaling.scaleToZero",
         "spec.scaling.scheduled",
         "spec.scaling.slo",
-        "spec.update",
     ),
     "Bundle": (
         *_METADATA,

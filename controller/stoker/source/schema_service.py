@@ -21,6 +21,7 @@ from stoker.source.schema import (
     UnitMetadata,
 )
 from stoker.source.schema_flow import FlowSpec
+from stoker.source.schema_moves import UpdateBlock
 
 __all__ = ["ModelServiceFile", "ModelServiceSpec"]
 
@@ -249,6 +250,8 @@ class ModelServiceSpec(FlowSpec):
     """How a replica leaves."""
     disruption: DisruptionBlock = Field(default_factory=DisruptionBlock)
     """What voluntary changes may cost."""
+    update: UpdateBlock = Field(default_factory=UpdateBlock)
+    """How a new rev comes, in placement.mode Nodes."""
     expose: ExposeBlock = Field(default_factory=ExposeBlock)
     """How clients reach the replicas."""
     render: RenderBlock = Field(default_factory=RenderBlock)
