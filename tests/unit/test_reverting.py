@@ -17,6 +17,7 @@ OF_THE_NEWEST = {
     "when_full",
     "min_ready",
     "max_concurrent_moves",
+    "on_notice",
     "update",
     "adopt",
 }

@@ -80,6 +80,7 @@ _HOLDS = {
     "StartsFailing": "Replicas of this rev do not start, and no older one serves.",
     "Suspended": "Suspended in Git or by hand: nothing of it is written, deleted or scaled.",
     "UpdateFailed": "Replicas of the new rev do not start; those of the old one go on serving.",
+    "WaitingForMoves": "A move waits for those of other services (disruption of the Fleet).",
     "UpdatePaused": "An update waits on purpose (update.pause) before the next replica.",
     "WaitingForDeparture": "Room comes free on a node that another replica is leaving.",
     "WaitingForDependency": "A unit of dependsOn is not there yet; what runs stays.",

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from stoker.decide.case import Case, case_from
 from stoker.decide.count import Asked, Count, wanted
+from stoker.decide.disruption import Ledger, ledger_of
 from stoker.decide.explain import named_rejections
 from stoker.decide.holds import held_for_unknown
 from stoker.decide.learn_starts import learn_starts
@@ -74,6 +75,7 @@ def decide_steps(
     index = Index(snapshot.nodes, snapshot.services, cases, shape_of, now_ms, history.starts)
 
     # 3. Decide one service after the other; each sees what those before it took.
+    ledger = ledger_of(desired.fleet, cases, index, snapshot.nodes)
     known = dict(history.entries)
     decisions: list[ServiceDecision] = []
     wakes: list[int | None] = []
@@ -91,7 +93,7 @@ def decide_steps(
             decision = _held(case, held[case.ref], wanted(case, past.wanted, override))
         else:
             count = wanted(case, past.wanted, override)
-            turn = Turn(past.update, desired.revision.commit, behind.get(case.ref))
+            turn = Turn(past.update, desired.revision.commit, ledger, behind.get(case.ref))
             decision, wake_at_ms, update = _decided(case, index, count, turn, now_ms)
             wakes += [wake_at_ms, override.until_ms if isinstance(override, Override) else None]
             known[case.ref] = _learned(replace(past, update=update), decision, now_ms)
@@ -215,12 +217,13 @@ def _left_alone(case: Case, hold: Hold) -> ServiceDecision:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is known of a service's updates, the commit of this pass, and who keeps the service
-    at an older one.
+    """What is known of a service's updates, the commit of this pass, what the fleet has in motion,
+    and who keeps the service at an older commit.
     """
 
     past: UpdateHistory
     commit: str
+    ledger: Ledger
     behind: Held | None = None
 
 
@@ -233,7 +236,9 @@ def _decided(
     if failed:
         case, apart, recovered = parted(case, turn.past)
     in_nodes = case.spec.placement_mode is PlacementMode.NODES
-    step = (transition if in_nodes else count_only)(case, index, count.replicas, now_ms, turn.past)
+    way = transition if in_nodes else count_only
+    step = way(case, index, count.replicas, now_ms, turn.past, turn.ledger.allowance(case))
+    turn.ledger.note(case, step.moving)
     ready = sum(1 for j in step.judged if j.ready)
     holds = step.holds
     if failed:

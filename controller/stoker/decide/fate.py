@@ -15,6 +15,7 @@ from stoker.decide.case import Case
 from stoker.decide.place import Index
 from stoker.decide.slots import Slot, Standing, slots_of
 from stoker.model.fleet import PlacementMode
+from stoker.model.moves import OnNotice
 from stoker.model.snapshot import LivePlacement, Notice
 
 __all__ = ["Fate", "Judged", "is_home", "judge", "latest_stop_ms", "victims"]
@@ -87,9 +88,12 @@ def latest_stop_ms(case: Case, notice: Notice | None) -> int | None:
     """When a replica on a noticed node must stop taking requests, whatever else is true:
 
     endpoints settle, and what is left when the engine is told to stop still has its
-    shutdown time before the node goes. None without a deadline.
+    shutdown time before the node goes. None without a deadline, and where requests may die
+    with the node (onNotice HardKill).
     """
     if notice is None or notice.deadline_ms is None:
+        return None
+    if case.spec.on_notice is OnNotice.HARD_KILL:
         return None
     return notice.deadline_ms - case.spec.drain.shutdown_ms - case.spec.drain.endpoint_sync_ms
 

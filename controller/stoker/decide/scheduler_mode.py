@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stoker.decide.case import Case
+from stoker.decide.disruption import NO_LIMIT, Allowance
 from stoker.decide.fate import Fate, Judged, is_home, judge, victims
 from stoker.decide.holds import Shortfall, departing_nodes, held_for_capacity
 from stoker.decide.moves import Moves, Standings, earliest, write_moves
@@ -26,7 +27,12 @@ __all__ = ["count_only"]
 
 
 def count_only(
-    case: Case, index: Index, want: int, now_ms: int, past: UpdateHistory = NO_UPDATE
+    case: Case,
+    index: Index,
+    want: int,
+    now_ms: int,
+    past: UpdateHistory = NO_UPDATE,
+    allowance: Allowance = NO_LIMIT,
 ) -> Step:
     """One step towards `want` replicas in the one Deployment; its updates are not ours.
 
@@ -36,7 +42,9 @@ def count_only(
     judged = tuple(_at_home(case, j) for j in judge(case, index))
     others = [live for live in case.state.placements if not is_home(case, live)]
     homes = [live for live in case.state.placements if is_home(case, live)]
-    work = Work(case, index, want, case.spec.floor(want), now_ms, placeless=True)
+    work = Work(
+        case, index, want, case.spec.floor(want), now_ms, placeless=True, allowance=allowance
+    )
     work.sort_out(judged)
     count, holds = (_crossing(work), _holds(work)) if others else (want, ())
     going = tuple(j for j in (*work.going, *work.leaving) if not is_home(case, j.slot.placement))
@@ -47,6 +55,7 @@ def count_only(
         judged=judged,
         holds=holds,
         wake_at_ms=earliest(work.wake_at_ms, moves.wake_at_ms),
+        moving=work.moving_now() if others else 0,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stoker.decide.case import Case
+from stoker.decide.disruption import NO_LIMIT, Allowance, held_for_fleet
 from stoker.decide.fate import Judged, judge
 from stoker.decide.holds import (
     Shortfall,
@@ -40,15 +41,22 @@ class Step:
     tallies: tuple[Tally, ...] = ()
     wake_at_ms: int | None = None
     trial: Trial = NO_TRIAL
+    moving: int = 0
+    """Replicas in motion after this step."""
     failed: str = ""
     """Why the rev is to blame next to an older one that serves; empty when it is not."""
 
 
 def transition(
-    case: Case, index: Index, want: int, now_ms: int, past: UpdateHistory = NO_UPDATE
+    case: Case,
+    index: Index,
+    want: int,
+    now_ms: int,
+    past: UpdateHistory = NO_UPDATE,
+    allowance: Allowance = NO_LIMIT,
 ) -> Step:
     """One step towards `want` replicas of the current rev, each on a node that may hold it."""
-    work = Work(case, index, want, case.spec.floor(want), now_ms, past=past)
+    work = Work(case, index, want, case.spec.floor(want), now_ms, past=past, allowance=allowance)
     work.sort_out(judge(case, index))
     work.start_missing()
     work.leave_forced()
@@ -69,6 +77,7 @@ def transition(
         wake_at_ms=earliest(work.wake_at_ms, moves.wake_at_ms),
         trial=work.trial,
         failed=failed,
+        moving=work.moving_now(),
     )
 
 
@@ -93,6 +102,8 @@ def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
     elif work.trial.ends_ms is not None and work.moving:
         old = [j for j in work.moving if j.outdated]
         yield held_for_pause(work.trial, ready_count(work.good), live_count(old))
+    if work.waits_for_fleet:
+        yield held_for_fleet(work.allowance)
     if (work.missing or work.waiting) and not work.making_room:
         shortfall = Shortfall(work.missing, work.waiting, work.want, work.floor)
         departing = departing_nodes(work.case, work.index)

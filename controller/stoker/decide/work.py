@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from stoker.decide.case import Case
+from stoker.decide.disruption import NO_LIMIT, Allowance, voluntary_departures
 from stoker.decide.fate import Fate, Judged, latest_stop_ms, victims
 from stoker.decide.holds import departing_nodes
 from stoker.decide.moves import earliest
 from stoker.decide.place import Choice, Index
-from stoker.decide.slots import Standing, departing_pods, is_occupied
+from stoker.decide.slots import Standing, is_occupied
 from stoker.decide.tally import Tally
 from stoker.decide.updates import NO_TRIAL, Trial, trial_of
-from stoker.model.snapshot import ReplicaPhase
 from stoker.model.update_history import NO_UPDATE, UpdateHistory
 
 __all__ = ["Work", "live_count", "ready_count"]
@@ -38,6 +38,8 @@ class Work:
     now_ms: int
     placeless: bool = False
     past: UpdateHistory = NO_UPDATE
+    allowance: Allowance = NO_LIMIT
+    """What the fleet's budget leaves this service."""
     trial: Trial = NO_TRIAL
     good: list[Judged] = field(default_factory=list)
     moving: list[Judged] = field(default_factory=list)
@@ -217,7 +219,7 @@ class Work:
         unfinished = sum(1 for j in self._staying(self.good) if not j.ready)
         unfinished -= len(self._homeless())
         spent = unfinished + self.started()
-        allowed = self._budget - spent - self._voluntary_departures()
+        allowed = self._within_fleet(self._budget) - spent - self._voluntary_departures()
         if self.trial.most is None:
             return allowed
         new = live_count(self._staying(self.good)) + self.started()
@@ -240,17 +242,37 @@ class Work:
         """Serving replicas that may leave now; all of them when none is wanted."""
         if self.want == 0:
             return len(self.good) + len(self.moving)
-        return self._budget - self._voluntary_departures()
+        movers = live_count(self.moving)
+        budget = self._within_fleet(self._budget) if movers else self._budget
+        return budget - self._voluntary_departures()
+
+    def _within_fleet(self, budget: int) -> int:
+        """As many of these moves as the fleet's budget leaves."""
+        most = self.allowance.most
+        return budget if most is None else min(budget, most)
+
+    @property
+    def waits_for_fleet(self) -> bool:
+        """Whether a move would begin now, were it not for moves of other services."""
+        movers = live_count(self._staying(self.moving))
+        if not movers or self.blamed or not self.allowance.others or self.going:
+            return False
+        short = self._budget - self._within_fleet(self._budget)
+        return self._moves_allowed() <= 0 < self._moves_allowed() + short
+
+    def moving_now(self) -> int:
+        """Replicas in motion after this pass, for the budget of the fleet."""
+        if not self.moving:
+            return self._voluntary_departures()
+        new = sum(1 for j in self._staying(self.good) if j.standing is Standing.WARMING)
+        staying = live_count(self._staying((*self.good, *self.moving)))
+        beside = staying + self.started() - self.want
+        begun = max(new + self.started(), min(beside, live_count(self._staying(self.moving))))
+        return self._voluntary_departures() + max(begun, 0)
 
     def _voluntary_departures(self) -> int:
         """Replicas on their way out, until their pods are told to stop; and those chosen now."""
-        noticed = {j.slot.node for j in self.judged if j.notice is not None}
-        leaving = sum(
-            1
-            for placement in self.case.state.placements
-            for pod in departing_pods(placement)
-            if pod.phase is not ReplicaPhase.TERMINATING and pod.node not in noticed
-        )
+        leaving = voluntary_departures(self.case, self.judged)
         return leaving + sum(1 for j in self.going if j.ready and j.fate is not Fate.FORCED)
 
     def _staying(self, judged: Iterable[Judged]) -> list[Judged]:

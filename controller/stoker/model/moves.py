@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["OnFailure", "Pause", "Update"]
+from stoker.model.prune import MaxUnits
+
+__all__ = ["FleetDisruption", "OnFailure", "OnNotice", "Pause", "Update"]
 
 
 class OnFailure(StrEnum):
@@ -33,3 +35,24 @@ class Update:
     max_concurrent: int | None = None
     pause: Pause = field(default_factory=Pause)
     on_failure: OnFailure = OnFailure.HOLD
+
+
+class OnNotice(StrEnum):
+    """What becomes of requests on a node that goes away: they are finished as far as the time
+
+    allows, or the replica serves to the end and they die with it.
+    """
+
+    FINISH_IN_FLIGHT = "FinishInFlight"
+    HARD_KILL = "HardKill"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetDisruption:
+    """What voluntary moves of all services may cost at once; None for no limit.
+
+    `max_unavailable_gpus` is a count, or a percentage of the GPUs of the fleet's pools.
+    """
+
+    max_concurrent_moves: int | None = None
+    max_unavailable_gpus: MaxUnits | None = None

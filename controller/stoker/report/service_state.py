@@ -127,6 +127,7 @@ _PASSING_HOLDS = {
     "WaitingForDependency",
     "ChangeWindowClosed",
     "UpdatePaused",
+    "WaitingForMoves",
 }
 """Ends by itself: room comes free where the service's own replica is leaving, what it depends
 on is ready, a change window opens, the pause of an update is over.

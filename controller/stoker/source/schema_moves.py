@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from stoker.model.moves import OnFailure, Pause, Update
-from stoker.source.schema import Duration, Strict
+from stoker.model.moves import FleetDisruption, OnFailure, Pause, Update
+from stoker.model.prune import MaxUnits
+from stoker.source.schema import Duration, Percentage, Strict
 
-__all__ = ["PauseBlock", "UpdateBlock", "update_of"]
+__all__ = ["FleetDisruptionBlock", "PauseBlock", "UpdateBlock", "disruption_of", "update_of"]
 
 Positive = Annotated[int, Field(ge=1)]
 
@@ -36,6 +37,21 @@ class UpdateBlock(Strict):
     on_failure: Literal["Hold", "Revert"] = "Hold"
     """What happens to a new replica that fails: Hold leaves it to be looked at, Revert removes it.
     Either way the last rev that was Ready is kept up until Git has another one."""
+
+
+class FleetDisruptionBlock(Strict):
+    """What voluntary moves of all services may cost at once; notices are outside."""
+
+    max_concurrent_moves: Positive | None = None
+    """Most replicas of the fleet in motion at once; without it each service's own limit."""
+    max_unavailable_gpus: Annotated[Percentage | None, Field(alias="maxUnavailableGPUs")] = None
+    """Most GPUs of replicas in motion at once: a count, or a percentage of the pools' GPUs."""
+
+
+def disruption_of(block: FleetDisruptionBlock) -> FleetDisruption:
+    """The block as decisions read it."""
+    gpus = block.max_unavailable_gpus
+    return FleetDisruption(block.max_concurrent_moves, None if gpus is None else MaxUnits(*gpus))
 
 
 def update_of(block: UpdateBlock) -> Update:

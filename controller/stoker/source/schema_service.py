@@ -182,6 +182,9 @@ class DisruptionBlock(Strict):
     """Least Ready replicas; without it replicas - 1, at least 1."""
     max_concurrent_moves: Positive = 1
     """Most replicas in motion at once."""
+    on_notice: Literal["FinishInFlight", "HardKill"] = "FinishInFlight"
+    """On a node that goes away: take no more requests in time to finish those in flight, or serve
+    to the end and lose them."""
 
 
 class ServicePortBlock(Strict):

@@ -23,6 +23,7 @@ from stoker.model.fleet import (
     SecretKey,
     WhenFull,
 )
+from stoker.model.moves import OnNotice
 from stoker.source.findings import did_you_mean
 from stoker.source.places import Field
 from stoker.source.schema_moves import update_of
@@ -121,6 +122,7 @@ def service_from_spec(
         drain=Drain(spec.drain.endpoint_sync, spec.drain.max, spec.drain.shutdown),
         min_ready=spec.disruption.min_ready,
         max_concurrent_moves=spec.disruption.max_concurrent_moves,
+        on_notice=OnNotice(spec.disruption.on_notice),
         update=update_of(spec.update),
         service_port=spec.expose.service.port,
         template=spec.render.template,
