@@ -36,7 +36,7 @@ class Fate(StrEnum):
 class Judged:
     """A slot with its fate. `reason` says why it goes; empty for GOOD.
 
-    `outdated` = of another rev or placement mode. `notice` is its node's, if any.
+    `outdated` = of another rev or placement mode. `notice` is its node's, if that forces it.
     """
 
     slot: Slot
@@ -101,7 +101,8 @@ def latest_stop_ms(case: Case, notice: Notice | None) -> int | None:
 def _judged(case: Case, index: Index, slot: Slot) -> Judged:
     node = index.node(slot.node)
     outdated = slot.placement.rev != case.rev or not is_home(case, slot.placement)
-    notice = node.notice if node is not None else None
+    told = node.notice if node is not None else None
+    notice = None if told is not None and told.vacates else told
     forced = _forced_reason(slot, gone=node is None, notice=notice)
     reason = forced or _moving_reason(case, index, slot, known=node is not None)
     if slot.standing is Standing.LEAVING:

@@ -29,6 +29,8 @@ _TAINTS: dict[str, tuple[str, int | None]] = {
 
 A rebalance recommendation is a hint that may never come true, so it is no notice.
 """
+_VACATING = frozenset({"disruption", "scale-down", "deletion"})
+"""Kinds of which a drainer that waits for budgets is the author; no deadline (design 4)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -73,7 +75,9 @@ def notice_of_state(raw: dict[str, Any]) -> NoticeFacts | None:
 def urgent_notice(
     facts: Iterable[NoticeFacts], first_seen_ms: Mapping[str, int], now_ms: int
 ) -> Notice | None:
-    """The notice to act on: the earliest deadline, those without one last; ties by kind.
+    """The notice to act on: the earliest deadline, those without one last, of these the ones last
+
+    that only ask to vacate; ties by kind.
 
     `first_seen_ms` by kind stands in where the cluster does not say since when: it is
     never before the true instant, so a lead counted from it never ends too early. So it does
@@ -88,13 +92,14 @@ def urgent_notice(
         deadline = fact.deadline_ms
         if deadline is None and fact.lead_ms is not None:
             deadline = at + fact.lead_ms
-        found.append(Notice(fact.kind, at, deadline))
+        vacates = fact.kind in _VACATING and deadline is None
+        found.append(Notice(fact.kind, at, deadline, vacates))
     return min(found, key=_urgency, default=None)
 
 
-def _urgency(notice: Notice) -> tuple[bool, int, int, str]:
+def _urgency(notice: Notice) -> tuple[bool, int, bool, int, str]:
     deadline = notice.deadline_ms
-    return (deadline is None, deadline or 0, notice.at_ms, notice.kind)
+    return (deadline is None, deadline or 0, notice.vacates, notice.at_ms, notice.kind)
 
 
 def _order(fact: NoticeFacts) -> tuple[str, int]:
