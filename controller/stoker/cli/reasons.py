@@ -12,6 +12,7 @@ __all__ = ["all_reasons", "reason_groups", "reason_of"]
 
 _COMMANDS = {
     "already-running": "A development cluster runs in that folder already.",
+    "branch-exists": "The clone has a branch of that name; it is never moved.",
     "controller-running": "A controller works for the fleet; stop it before leaving the cluster.",
     "control-plane-not-ready": "The control plane did not start in time; its log says why.",
     "credentials-unreadable": "A credentials file cannot be read, or is a link out of its folder.",
@@ -29,6 +30,7 @@ _COMMANDS = {
     "plan-file-unwritable": "The plan cannot be written to that file.",
     "plan-stale": "What would be written is no longer what the plan says; nothing was written.",
     "release-unreadable": "The Secret of a Helm release does not hold what Helm writes there.",
+    "rollback-shared-file": "The service's file holds other units that would go back too.",
     "shipped-files-missing": "The installation lacks its templates; install the wheel again.",
     "source-not-carried": "What was to be imported cannot be adopted; the message says why.",
     "source-not-found": "What was to be imported is not in the cluster.",

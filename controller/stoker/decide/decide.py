@@ -11,6 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from stoker.decide.bounds import Bounds
 from stoker.decide.case import Case, case_from
 from stoker.decide.count import Asked, Count, wanted
 from stoker.decide.disruption import Ledger, ledger_of
@@ -22,6 +23,7 @@ from stoker.decide.place import Index
 from stoker.decide.scheduler_mode import count_only
 from stoker.decide.slots import Standing, slots_of
 from stoker.decide.transition import Step, transition
+from stoker.decide.turns import calm_until, going_away, in_turn
 from stoker.decide.updates import held_for_rev, learned, parted
 from stoker.model.fleet import Desired, ModelService, PlacementMode
 from stoker.model.flow import Held, HeldBy, Override
@@ -83,7 +85,8 @@ def decide_steps(
     behind = {each.unit: each for each in desired.held if not each.whole}
     overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
     overrides |= {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
-    for case in cases:
+    going = going_away(snapshot.nodes)
+    for case in in_turn(cases, going):
         past = known.get(case.ref, UnitHistory())
         unknown = _unknown(case, snapshot)
         override = overrides.get(case.ref)
@@ -93,7 +96,11 @@ def decide_steps(
             decision = _held(case, held[case.ref], wanted(case, past.wanted, override))
         else:
             count = wanted(case, past.wanted, override)
-            turn = Turn(past.update, desired.revision.commit, ledger, behind.get(case.ref))
+            calm_ms = calm_until(past.calm_until_ms, case, going, now_ms)
+            calm = calm_ms is not None and calm_ms > now_ms
+            wakes.append(calm_ms if calm else None)
+            past = replace(past, calm_until_ms=calm_ms)
+            turn = Turn(past.update, desired.revision.commit, ledger, behind.get(case.ref), calm)
             decision, wake_at_ms, update = _decided(case, index, count, turn, now_ms)
             wakes += [wake_at_ms, override.until_ms if isinstance(override, Override) else None]
             known[case.ref] = _learned(replace(past, update=update), decision, now_ms)
@@ -107,7 +114,7 @@ def decide_steps(
     ]
     return Plan(
         now_ms=now_ms,
-        decisions=tuple(decisions),
+        decisions=tuple(sorted(decisions, key=lambda decision: decision.ref)),
         wake_at_ms=earliest(*wakes),
         history=History(tuple(entries)).records(),
         starts=_starts(history, cases, index, snapshot),
@@ -225,6 +232,8 @@ class Turn:
     commit: str
     ledger: Ledger
     behind: Held | None = None
+    calm: bool = False
+    """A notice was withdrawn a moment ago."""
 
 
 def _decided(
@@ -237,7 +246,8 @@ def _decided(
         case, apart, recovered = parted(case, turn.past)
     in_nodes = case.spec.placement_mode is PlacementMode.NODES
     way = transition if in_nodes else count_only
-    step = way(case, index, count.replicas, now_ms, turn.past, turn.ledger.allowance(case))
+    bounds = Bounds(turn.past, turn.ledger.allowance(case), turn.calm)
+    step = way(case, index, count.replicas, now_ms, bounds)
     turn.ledger.note(case, step.moving)
     ready = sum(1 for j in step.judged if j.ready)
     holds = step.holds

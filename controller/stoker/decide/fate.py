@@ -7,7 +7,7 @@ the service's pools is as good as the one decided.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 
@@ -44,6 +44,8 @@ class Judged:
     reason: str = ""
     outdated: bool = False
     notice: Notice | None = None
+    lost: bool = False
+    """Its node does not answer, and so it is not Ready: no capacity, and not the rev's fault."""
     dearness: tuple[Decimal, int] = (Decimal(0), 0)
     """Price of a GPU hour in its pool, then the pool's place in the service's list."""
 
@@ -100,6 +102,11 @@ def latest_stop_ms(case: Case, notice: Notice | None) -> int | None:
 
 def _judged(case: Case, index: Index, slot: Slot) -> Judged:
     node = index.node(slot.node)
+    lost = (
+        node is not None and not node.ready and slot.bound and slot.standing is not Standing.READY
+    )
+    if lost and slot.standing is Standing.WARMING:
+        slot = replace(slot, standing=Standing.STUCK)
     outdated = slot.placement.rev != case.rev or not is_home(case, slot.placement)
     told = node.notice if node is not None else None
     notice = None if told is not None and told.vacates else told
@@ -111,7 +118,8 @@ def _judged(case: Case, index: Index, slot: Slot) -> Judged:
         fate = Fate.FORCED
     else:
         fate = Fate.MOVING if reason else Fate.GOOD
-    return Judged(slot, fate, reason, outdated, notice, _dearness(case, index, slot.node))
+    dearness = _dearness(case, index, slot.node)
+    return Judged(slot, fate, reason, outdated, notice, lost, dearness)
 
 
 def _forced_reason(slot: Slot, *, gone: bool, notice: Notice | None) -> str:

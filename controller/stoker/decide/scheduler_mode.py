@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stoker.decide.bounds import FREE, Bounds
 from stoker.decide.case import Case
-from stoker.decide.disruption import NO_LIMIT, Allowance
 from stoker.decide.fate import Fate, Judged, is_home, judge, victims
 from stoker.decide.holds import Shortfall, departing_nodes, held_for_capacity
 from stoker.decide.moves import Moves, Standings, earliest, write_moves
@@ -20,31 +20,20 @@ from stoker.decide.transition import Step
 from stoker.decide.work import Work, ready_count
 from stoker.model.plan import Attempt, Hold, Placement
 from stoker.model.snapshot import LivePlacement
-from stoker.model.update_history import NO_UPDATE, UpdateHistory
 from stoker.objects.names import deployment_name
 
 __all__ = ["count_only"]
 
 
-def count_only(
-    case: Case,
-    index: Index,
-    want: int,
-    now_ms: int,
-    past: UpdateHistory = NO_UPDATE,
-    allowance: Allowance = NO_LIMIT,
-) -> Step:
+def count_only(case: Case, index: Index, want: int, now_ms: int, bounds: Bounds = FREE) -> Step:
     """One step towards `want` replicas in the one Deployment; its updates are not ours.
 
     While an earlier Deployment of that name is being deleted none is written.
     """
-    del past
     judged = tuple(_at_home(case, j) for j in judge(case, index))
     others = [live for live in case.state.placements if not is_home(case, live)]
     homes = [live for live in case.state.placements if is_home(case, live)]
-    work = Work(
-        case, index, want, case.spec.floor(want), now_ms, placeless=True, allowance=allowance
-    )
+    work = Work(case, index, want, case.spec.floor(want), now_ms, placeless=True, bounds=bounds)
     work.sort_out(judged)
     count, holds = (_crossing(work), _holds(work)) if others else (want, ())
     going = tuple(j for j in (*work.going, *work.leaving) if not is_home(case, j.slot.placement))

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stoker.decide.bounds import FREE, Bounds
 from stoker.decide.case import Case
-from stoker.decide.disruption import NO_LIMIT, Allowance, held_for_fleet
+from stoker.decide.disruption import held_for_fleet
 from stoker.decide.fate import Judged, judge
 from stoker.decide.holds import (
     Shortfall,
@@ -26,7 +27,6 @@ from stoker.decide.tally import Tally
 from stoker.decide.updates import NO_TRIAL, Trial, held_for_pause
 from stoker.decide.work import Work, live_count, ready_count
 from stoker.model.plan import Hold
-from stoker.model.update_history import NO_UPDATE, UpdateHistory
 
 __all__ = ["Step", "transition"]
 
@@ -47,16 +47,9 @@ class Step:
     """Why the rev is to blame next to an older one that serves; empty when it is not."""
 
 
-def transition(
-    case: Case,
-    index: Index,
-    want: int,
-    now_ms: int,
-    past: UpdateHistory = NO_UPDATE,
-    allowance: Allowance = NO_LIMIT,
-) -> Step:
+def transition(case: Case, index: Index, want: int, now_ms: int, bounds: Bounds = FREE) -> Step:
     """One step towards `want` replicas of the current rev, each on a node that may hold it."""
-    work = Work(case, index, want, case.spec.floor(want), now_ms, past=past, allowance=allowance)
+    work = Work(case, index, want, case.spec.floor(want), now_ms, bounds=bounds)
     work.sort_out(judge(case, index))
     work.start_missing()
     work.leave_forced()
@@ -90,20 +83,22 @@ def _tallies(work: Work) -> tuple[Tally, ...]:
 
 def _why_blamed(work: Work) -> str:
     """What is wrong with the rev, or was when it was blocked."""
-    stuck = [j for j in work.good if j.standing is Standing.STUCK]
-    return why_stuck(work.case, work.want, stuck) or work.past.blocked_why
+    stuck = [j for j in work.good if j.standing is Standing.STUCK and not j.lost]
+    return why_stuck(work.case, work.want, stuck) or work.bounds.past.blocked_why
 
 
 def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
     if work.blamed and (work.filled() < work.want or work.moving):
         old = [j for j in (*work.moving, *work.forced) if j.outdated]
-        blocked = work.past.blocked_commit if work.past.blocked_rev == work.case.rev else ""
+        blocked = (
+            work.bounds.past.blocked_commit if work.bounds.past.blocked_rev == work.case.rev else ""
+        )
         yield held_for_stuck_rev(_why_blamed(work), ready_count(old), blocked)
     elif work.trial.ends_ms is not None and work.moving:
         old = [j for j in work.moving if j.outdated]
         yield held_for_pause(work.trial, ready_count(work.good), live_count(old))
     if work.waits_for_fleet:
-        yield held_for_fleet(work.allowance)
+        yield held_for_fleet(work.bounds.allowance)
     if (work.missing or work.waiting) and not work.making_room:
         shortfall = Shortfall(work.missing, work.waiting, work.want, work.floor)
         departing = departing_nodes(work.case, work.index)

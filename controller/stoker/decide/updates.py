@@ -111,7 +111,8 @@ def learned(
     `failed` says why the rev is to blame next to an older one; empty when it is not. `whole`:
     as many replicas as are wanted are Ready, all of this rev.
     """
-    known = replace(past, tried_rev=trial.rev, tried_since_ms=trial.since_ms)
+    tried = trial.rev if case.spec.update.pause.duration_ms else ""
+    known = replace(past, tried_rev=tried, tried_since_ms=trial.since_ms)
     if failed:
         if past.blocked_rev == case.rev:
             return known

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from stoker.decide.bounds import FREE, Bounds
 from stoker.decide.case import Case
-from stoker.decide.disruption import NO_LIMIT, Allowance, voluntary_departures
+from stoker.decide.disruption import voluntary_departures
 from stoker.decide.fate import Fate, Judged, latest_stop_ms, victims
 from stoker.decide.holds import departing_nodes
 from stoker.decide.moves import earliest
@@ -18,7 +19,6 @@ from stoker.decide.place import Choice, Index
 from stoker.decide.slots import Standing, is_occupied
 from stoker.decide.tally import Tally
 from stoker.decide.updates import NO_TRIAL, Trial, trial_of
-from stoker.model.update_history import NO_UPDATE, UpdateHistory
 
 __all__ = ["Work", "live_count", "ready_count"]
 
@@ -37,9 +37,7 @@ class Work:
     floor: int
     now_ms: int
     placeless: bool = False
-    past: UpdateHistory = NO_UPDATE
-    allowance: Allowance = NO_LIMIT
-    """What the fleet's budget leaves this service."""
+    bounds: Bounds = FREE
     trial: Trial = NO_TRIAL
     good: list[Judged] = field(default_factory=list)
     moving: list[Judged] = field(default_factory=list)
@@ -76,7 +74,7 @@ class Work:
             lists[j.fate].append(j)
             self.own.add(j.slot.node)
         self._bar_nodes()
-        self.trial = trial_of(self.case, judged, self.past, self.now_ms)
+        self.trial = trial_of(self.case, judged, self.bounds.past, self.now_ms)
         if self.trial.ends_ms is not None:
             self.wake_at_ms = earliest(self.wake_at_ms, self.trial.ends_ms)
         self.blamed = self._rev_is_to_blame()
@@ -137,7 +135,7 @@ class Work:
         replaced = self.started()
         for j in victims(self.good):
             if j.standing is not Standing.STUCK:
-                if not j.ready and surplus > 0:
+                if not j.ready and surplus > 0 and not self.bounds.calm:
                     surplus -= 1
                     self.going.append(j)
             elif j.slot.bound:
@@ -151,6 +149,8 @@ class Work:
     # 5. Serving replicas beyond the wanted count: the old ones first.
     def retire_surplus(self) -> None:
         """Retire under the budget, never below the wanted count of serving replicas."""
+        if self.bounds.calm and self.want:
+            return
         serving = ready_count(self.good) + ready_count(self.moving)
         surplus = min(serving - self.want, self._retirements_allowed())
         ready = [j for j in (*victims(self.moving), *victims(self.good)) if j.ready]
@@ -248,14 +248,14 @@ class Work:
 
     def _within_fleet(self, budget: int) -> int:
         """As many of these moves as the fleet's budget leaves."""
-        most = self.allowance.most
+        most = self.bounds.allowance.most
         return budget if most is None else min(budget, most)
 
     @property
     def waits_for_fleet(self) -> bool:
         """Whether a move would begin now, were it not for moves of other services."""
         movers = live_count(self._staying(self.moving))
-        if not movers or self.blamed or not self.allowance.others or self.going:
+        if not movers or self.blamed or not self.bounds.allowance.others or self.going:
             return False
         short = self._budget - self._within_fleet(self._budget)
         return self._moves_allowed() <= 0 < self._moves_allowed() + short
@@ -301,12 +301,14 @@ class Work:
 
         to a serving older rev, as many as may move at once are enough.
         """
-        stuck = [j for j in self.good if j.standing is Standing.STUCK and j.slot.bound]
+        stuck = [
+            j for j in self.good if j.standing is Standing.STUCK and j.slot.bound and not j.lost
+        ]
         nodes = {j.slot.node for j in stuck}
         if len(nodes) >= 2 and len(stuck) >= ready_count(self.good):
             return True
         old_serves = any(j.outdated and j.slot.live for j in (*self.moving, *self.forced))
-        blocked = self.past.blocked_rev == self.case.rev and not ready_count(self.good)
+        blocked = self.bounds.past.blocked_rev == self.case.rev and not ready_count(self.good)
         return old_serves and (blocked or len(stuck) >= max(1, self._budget))
 
 

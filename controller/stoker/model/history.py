@@ -29,6 +29,10 @@ class UnitHistory:
 
     wanted: int | None = None
     held_since_ms: int | None = None
+    calm_until_ms: int | None = None
+    """-1 while a notice forces replicas of it away; then until when nothing that was started for
+    them is given up. None: no notice.
+    """
     update: UpdateHistory = NO_UPDATE
     """Revs that served, that failed, and how far the newest is."""
 

@@ -72,6 +72,7 @@ class Signals:
     tokens_per_joule: float | None = None
     tokens_per_joule_at_ms: int | None = None
     reported_at_ms: int | None = None
+    requests_running: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
