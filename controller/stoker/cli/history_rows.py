@@ -18,7 +18,7 @@ __all__ = ["FLEET_HEADS", "UNIT_HEADS", "fleet_rows", "unit_rows"]
 
 FLEET_HEADS = ("revision", "result", "started", "ready", "took", "coldStarts")
 UNIT_HEADS = ("since", "revision", "model", "rev", "ready", "state", "why")
-MOST_WHY = 100
+MOST_WHY = 200
 
 
 def fleet_rows(versions: Iterable[FileVersion]) -> list[tuple[str, ...]]:

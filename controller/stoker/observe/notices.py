@@ -29,6 +29,16 @@ _TAINTS: dict[str, tuple[str, int | None]] = {
 
 A rebalance recommendation is a hint that may never come true, so it is no notice.
 """
+_CONDITIONS: dict[str, tuple[str, int | None]] = {
+    "PreemptScheduled": ("spot-interruption", 30_000),
+    "TerminateScheduled": ("termination", None),
+    "RedeployScheduled": ("maintenance", None),
+    "RebootScheduled": ("maintenance", None),
+}
+"""Conditions that the node problem detector of AKS sets from Azure's scheduled events, while True.
+
+A freeze pauses a machine for seconds, so it is no notice.
+"""
 _VACATING = frozenset({"disruption", "scale-down", "deletion"})
 """Kinds of which a drainer that waits for budgets is the author; no deadline (design 4)."""
 
@@ -55,6 +65,11 @@ def notices_of_node(raw: dict[str, Any]) -> tuple[NoticeFacts, ...]:
             kind, lead = known
             at = instant_of(taint.get("timeAdded")) or _autoscaler_instant(taint)
             found.add(NoticeFacts(kind, at or 0, lead))
+    for told in items(mapping(raw, "status"), "conditions"):
+        known = _CONDITIONS.get(text(told, "type"))
+        if known is not None and text(told, "status") == "True":
+            kind, lead = known
+            found.add(NoticeFacts(kind, instant_of(told.get("lastTransitionTime")) or 0, lead))
     deleted = instant_of(mapping(raw, "metadata").get("deletionTimestamp"))
     if deleted:
         found.add(NoticeFacts("deletion", deleted))

@@ -156,6 +156,27 @@ def test_taints_of_the_clouds_are_notices(key, kind, deadline):
     assert found == Notice(kind, added, end, vacates=kind == "disruption")
 
 
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        ("PreemptScheduled", Notice("spot-interruption", NOW - 5_000, NOW + 25_000)),
+        ("TerminateScheduled", Notice("termination", NOW - 5_000)),
+        ("RebootScheduled", Notice("maintenance", NOW - 5_000)),
+        ("FreezeScheduled", None),
+        ("VMEventScheduled", None),
+    ],
+)
+@pytest.mark.parametrize("status", ["True", "False", "Unknown"])
+def test_conditions_of_the_node_problem_detector_are_notices_while_they_are_true(
+    kind, found, status
+):
+    raw = node()
+    told = {"type": kind, "status": status, "lastTransitionTime": rfc3339(NOW - 5_000)}
+    raw["status"]["conditions"] = [*raw["status"].get("conditions", ()), told]
+
+    assert read([raw])[0].notice == (found if status == "True" else None)
+
+
 def test_the_autoscaler_writes_its_instant_as_the_value():
     found = noticed(taint("ToBeDeletedByClusterAutoscaler", value="1799999000"))
 
