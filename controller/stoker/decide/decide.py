@@ -22,6 +22,7 @@ from stoker.decide.moves import earliest
 from stoker.decide.place import Index
 from stoker.decide.scheduler_mode import count_only
 from stoker.decide.slots import Standing, slots_of
+from stoker.decide.spot_seen import spot_after
 from stoker.decide.transition import Step, transition
 from stoker.decide.turns import calm_until, going_away, in_turn
 from stoker.decide.updates import held_for_rev, learned, parted
@@ -99,7 +100,8 @@ def decide_steps(
             calm_ms = calm_until(past.calm_until_ms, case, going, now_ms)
             calm = calm_ms is not None and calm_ms > now_ms
             wakes.append(calm_ms if calm else None)
-            past = replace(past, calm_until_ms=calm_ms)
+            spot = spot_after(past.spot, case, index, going, now_ms)
+            past = replace(past, calm_until_ms=calm_ms, spot=spot)
             turn = Turn(past.update, desired.revision.commit, ledger, behind.get(case.ref), calm)
             decision, wake_at_ms, update = _decided(case, index, count, turn, now_ms)
             wakes += [wake_at_ms, override.until_ms if isinstance(override, Override) else None]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from stoker.model.codec import canonical_json, from_data, to_data
 from stoker.model.refs import UnitRef
+from stoker.model.spot_history import NO_SPOT, SpotHistory, spot_history_from
 from stoker.model.start_samples import NO_STARTS, Starts
 from stoker.model.update_history import NO_UPDATE, UpdateHistory, update_history_from
 
@@ -33,6 +34,7 @@ class UnitHistory:
     """-1 while a notice forces replicas of it away; then until when nothing that was started for
     them is given up. None: no notice.
     """
+    spot: SpotHistory = NO_SPOT
     update: UpdateHistory = NO_UPDATE
     """Revs that served, that failed, and how far the newest is."""
 
@@ -51,8 +53,10 @@ class History:
 
     def of_updates(self) -> History:
         """What starts took and how updates go, without counts and instants."""
-        known = ((ref, UnitHistory(update=each.update)) for ref, each in self.entries)
-        return History(tuple(e for e in known if e[1].update != NO_UPDATE), self.starts)
+        known = (
+            (ref, UnitHistory(update=each.update, spot=each.spot)) for ref, each in self.entries
+        )
+        return History(tuple(e for e in known if e[1] != UnitHistory()), self.starts)
 
     def records(self) -> tuple[tuple[UnitRef, str], ...]:
         """Each entry as canonical JSON, sorted by ref: the form of `Plan.history`."""
@@ -80,9 +84,10 @@ def _read(text: str) -> UnitHistory | None:
         if not isinstance(data, dict):
             return None
         update = update_history_from(data.pop("update", {}))
+        spot = spot_history_from(data.pop("spot", {}))
         if not all(type(value) is int for value in data.values()):
             return None
-        return replace(from_data(UnitHistory, data), update=update)
+        return replace(from_data(UnitHistory, data), update=update, spot=spot)
     except ValueError:
         return None
 
