@@ -35,7 +35,7 @@ _CONDITIONS: dict[str, tuple[str, int | None]] = {
     "RedeployScheduled": ("maintenance", None),
     "RebootScheduled": ("maintenance", None),
 }
-"""Conditions that the node problem detector of AKS sets from Azure's scheduled events, while True.
+"""Conditions that a node problem detector sets from scheduled events of Azure, while True.
 
 A freeze pauses a machine for seconds, so it is no notice.
 """
