@@ -6,7 +6,7 @@ after source, `gate` after observe, `settle` between diff and apply, `opens_at` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from stoker.decide.gates import (
@@ -34,7 +34,7 @@ from stoker.model.ports import Repo
 from stoker.model.refs import ObjectRef, SourceRevision, UnitRef
 from stoker.model.snapshot import Snapshot
 from stoker.objects.readiness import readiness
-from stoker.report import Pending, PreviousStatus, is_retryable, standings_of
+from stoker.report import Pending, PreviousStatus, is_retryable
 from stoker.source import SourceMemo, source
 
 __all__ = [
@@ -132,7 +132,7 @@ def gate(
     Without `waits` nothing is asked about dependencies: a preview shows what comes of a
     revision in the end. `judge` is what `judging` gives.
     """
-    standings = standings_of(previous)
+    standings = previous.standings
     for unit in desired.units:
         known = standings.get(unit.ref)
         if (
@@ -160,18 +160,24 @@ def settle(
     previous: PreviousStatus,
     now_ms: int,
     read_jobs: Callable[[], Mapping[str, str]],
+    *,
+    only: Collection[UnitRef] | None = None,
 ) -> ChangeSet:
-    """The changes without what is held, what is done, and what waits for its next try."""
+    """The changes without what is held, what is done, and what waits for its next try.
+
+    With `only` the changes are of these units alone; of others is true what was.
+    """
     fleet = fleet_suspension(desired, snapshot, now_ms)
     why = fleet.message if fleet is not None else ""
-    kept = hold_back(changes, desired, standings_of(previous), why)
+    kept = hold_back(changes, desired, previous.standings, why)
     if holding.jobs is None and asks_for_jobs(kept):
         holding.jobs = read_jobs()
     kept = without_done(kept, holding.jobs or {})
     asked = frozenset[UnitRef]().union(*(unit.flow.asked_by_expression for unit in desired.units))
-    holding.members = {
-        unit.unit: _members(unit) for unit in kept.units if unit.unit in asked and unit.complete
-    }
+    members = {u.unit: _members(u) for u in kept.units if u.unit in asked and u.complete}
+    compared = {unit.unit for unit in kept.units}
+    carried = {u: refs for u, refs in holding.members.items() if only is not None and u in asked}
+    holding.members = {**{u: r for u, r in carried.items() if u not in compared}, **members}
     return put_off(kept, holding.retries, now_ms)
 
 
@@ -189,10 +195,15 @@ def learn(
     desired: Desired,
     now_ms: int,
     read_jobs: Callable[[], Mapping[str, str]],
+    *,
+    only: Collection[UnitRef] | None = None,
 ) -> None:
-    """Remember what was refused, when it is tried again, and which Jobs were made."""
+    """Remember what was refused, when it is tried again, and which Jobs were made.
+
+    With `only` the changes are of these units alone, and every unit with a retry is among them.
+    """
     known = read_jobs() if holding.jobs is None else holding.jobs
-    holding.jobs = jobs_after(changes, outcome, known)
+    holding.jobs = jobs_after(changes, outcome, known, only)
     holding.retries = retries_after(
         changes, outcome, desired, holding.retries, now_ms, is_retryable
     )
@@ -207,7 +218,7 @@ def opens_at(
     judge: Judge,
 ) -> int | None:
     """Now, when what a held unit waits for has come about in this very pass; else None."""
-    standings = standings_of(after)
+    standings = after.standings
     for held in gated.held:
         unit = ungated.unit(held.unit) if held.by is HeldBy.DEPENDENCY else None
         if unit is not None and not waits_for(unit, ungated, standings, holding.admitted, judge):

@@ -7,18 +7,15 @@ they only choose how far it goes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
+from dataclasses import replace
 
-from stoker.apply import HistoryStore, InventoryStore, apply
+from stoker.apply import apply
 from stoker.cel import Cel
-from stoker.check import CheckMemo, check
+from stoker.check import check
 from stoker.decide import decide
-from stoker.diff import Audit, DiffMemo, diff
+from stoker.diff import Audit, diff
 from stoker.errors import BadInput, Finding, SourceLocation, Stalled, StokerError
 from stoker.holding import (
-    Holding,
     acting,
     adopt,
     earliest,
@@ -30,111 +27,21 @@ from stoker.holding import (
     settle,
 )
 from stoker.log import get_log
-from stoker.model.change import ChangeSet
 from stoker.model.fleet import Desired, FleetMode
 from stoker.model.history import History
-from stoker.model.live import LiveView
-from stoker.model.manifest import ManifestSet
-from stoker.model.outcome import PassOutcome
-from stoker.model.plan import Plan
-from stoker.model.ports import Clock, Cluster, Repo
 from stoker.model.refs import SourceRevision
-from stoker.model.shape import UnitShape
-from stoker.model.snapshot import Snapshot
+from stoker.narrow import Sight, looked_after, units_with_news
 from stoker.objects.health_rules import HealthRules
-from stoker.observe import Observer, listed, observe
-from stoker.render import Renderer, render
-from stoker.report import (
-    Identity,
-    Pending,
-    PreviousStatus,
-    Report,
-    ReportInputs,
-    StatusWritten,
-    report,
-)
+from stoker.observe import listed, observe
+from stoker.parts import Parts, Pass, Reach, State
+from stoker.render import render
+from stoker.report import ReportInputs, report
 from stoker.reverting import shaped
-from stoker.source import SourceMemo, shipped_checks, source
+from stoker.source import shipped_checks, source
 
 __all__ = ["Parts", "Pass", "Reach", "State", "finding_of", "health_rules", "reconcile", "reported"]
 
 _log = get_log("pass")
-
-
-class Reach(IntEnum):
-    """How far a pass goes."""
-
-    PLAN = 1
-    """Decisions and manifests (`plan`, `render`, `explain`)."""
-    DIFF = 2
-    """Up to the differences; nothing is written (`diff`)."""
-    APPLY = 3
-    """All of it."""
-
-
-@dataclass(slots=True)
-class Parts:
-    """Everything a pass works with; made once per process by the command line."""
-
-    cluster: Cluster
-    repo: Repo
-    clock: Clock
-    observer: Observer
-    renderer: Renderer
-    store: InventoryStore
-    history: HistoryStore
-    identity: Identity
-    source_memo: SourceMemo = field(default_factory=SourceMemo)
-    check_memo: CheckMemo = field(default_factory=CheckMemo)
-    diff_memo: DiffMemo = field(default_factory=DiffMemo)
-    verify: bool = False
-    """Ask the API server by dry run what creates and changes come to (`stoker diff`)."""
-    audit: Audit | None = None
-    """Which Synced objects are dry-run all the same; None outside the long-running controller."""
-    checkpoint: Callable[[], None] = lambda: None
-    prepare: Callable[[], None] = lambda: None
-    """Makes what our own state needs in the cluster, once that is known to be the right one."""
-    written: Callable[[], StatusWritten] = StatusWritten
-    warnings: Callable[[], tuple[Finding, ...]] = tuple
-
-
-@dataclass(slots=True)
-class State:
-    """What one pass leaves for the next; only the reconciler thread touches it."""
-
-    desired: Desired | None = None
-    history: History = field(default_factory=History)
-    previous: PreviousStatus = field(default_factory=PreviousStatus)
-    holding: Holding = field(default_factory=Holding)
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """What a pass found. Fields after an early stop are None; `failure` says why it stopped.
-
-    A `failure` of source alone stops nothing: the last good revision is worked on.
-    """
-
-    now_ms: int
-    attempted: SourceRevision | None = None
-    desired: Desired | None = None
-    pending: Pending | None = None
-    """A newer revision that the change windows keep from being applied."""
-    ungated: Desired | None = None
-    """Desired before units that wait were put back to what they were."""
-    wake_at_ms: int | None = None
-    """When what is held may go on; the plan's and the outcome's instants stand beside."""
-    snapshot: Snapshot | None = None
-    live: LiveView | None = None
-    """As it stands after the pass: what was written is judged as it was answered."""
-    shapes: tuple[UnitShape, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    plan: Plan | None = None
-    sets: tuple[ManifestSet, ...] = ()
-    changes: ChangeSet | None = None
-    outcome: PassOutcome | None = None
-    failure: Finding | None = None
-    report: Report | None = None
 
 
 def reconcile(
@@ -161,7 +68,7 @@ def reconcile(
             found = replace(found, failure=finding_of(error, desired.fleet.location))
     if reach < Reach.APPLY:
         return found
-    return reported(parts, state, found)
+    return _remembered(parts, state, reported(parts, state, found))
 
 
 def _sourced(parts: Parts, state: State, found: Pass) -> Pass:
@@ -206,7 +113,9 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     if reach >= Reach.APPLY and desired.fleet.mode is FleetMode.CORRECT:
         parts.prepare()
     fleet_id, ungated = parts.identity.fleet_id, desired
+    looked, state.looked = state.looked, None  # a pass that is aborted leaves nothing
     parts.observer.health_rules = health_rules(desired)
+    news = parts.observer.news()
     seen = observe(parts.observer, desired, found.now_ms)
     held = state.holding
     if seen.reconcile != held.handled:
@@ -237,7 +146,12 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     )
     if reach < Reach.DIFF:
         return found
-    live = listed(parts.observer, sets, parts.store.stored())
+    stored = parts.store.stored()
+    sight = Sight(desired, sets, plan, seen.snapshot, shapes.findings, seen.reconcile)
+    only = None
+    if reach >= Reach.APPLY:
+        only = units_with_news(looked, sight, parts.store.known, news, found.now_ms)
+    live = parts.observer.live() if only is not None else listed(parts.observer, sets, stored)
     inventory = parts.store.read(desired.fleet.name, live)
     changes = diff(
         desired,
@@ -250,11 +164,13 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         plan=plan,
         snapshot=seen.snapshot,
         verify=parts.verify,
-        audit=_audit(parts, desired, found.now_ms, reach),
+        audit=_audit(parts, desired, found.now_ms, reach) if only is None else None,
         now_ms=found.now_ms,
+        only=only,
     )
-    changes = settle(held, changes, desired, *standing, found.now_ms, parts.history.read_jobs)
-    found = replace(found, live=live, changes=changes)
+    read_jobs = parts.history.read_jobs
+    changes = settle(held, changes, desired, *standing, found.now_ms, read_jobs, only=only)
+    found = replace(found, live=live, changes=changes, only=only, looked=looked)
     if reach < Reach.APPLY:
         return found
     writing = acting(desired, seen.snapshot, found.now_ms)
@@ -272,7 +188,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
         fleet_id,
         checkpoint=parts.checkpoint,
     )
-    learn(held, changes, outcome, desired, found.now_ms, parts.history.read_jobs)
+    learn(held, changes, outcome, desired, found.now_ms, read_jobs, only=only)
     state.history = History.from_records(plan.history, plan.starts)
     if correct:
         parts.history.save(state.history, adopted, held.jobs)
@@ -298,6 +214,7 @@ def reported(parts: Parts, state: State, found: Pass) -> Pass:
             health=health_rules(found.desired),
             secrets=parts.diff_memo.known,
             previous=state.previous,
+            scope=found.only,
             findings=found.findings,
             warnings=parts.warnings(),
             written=parts.written(),
@@ -311,6 +228,34 @@ def reported(parts: Parts, state: State, found: Pass) -> Pass:
         judge = judging(state.holding, found.live, Cel())
         wake_ms = earliest(wake_ms, opens_at(*held, judge))
     return replace(found, report=answer, wake_at_ms=wake_ms)
+
+
+def _remembered(parts: Parts, state: State, found: Pass) -> Pass:
+    """Leave for the next pass what this one looked at, where it came to its end."""
+    if found.failure is not None or found.outcome is None or found.changes is None:
+        return found
+    assert found.desired is not None
+    assert found.plan is not None
+    assert found.snapshot is not None
+    sight = Sight(
+        found.desired,
+        found.sets,
+        found.plan,
+        found.snapshot,
+        found.findings,
+        state.holding.handled,
+    )
+    state.looked = looked_after(
+        found.looked,
+        found.only,
+        sight,
+        found.changes,
+        found.outcome,
+        state.previous,
+        parts.store.known,
+        found.now_ms,
+    )
+    return replace(found, looked=None)
 
 
 def _audit(parts: Parts, desired: Desired, now_ms: int, reach: Reach) -> Audit | None:

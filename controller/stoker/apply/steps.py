@@ -97,12 +97,11 @@ class Steps:
 
         A name that only an intent lists is looked at too, for an intent proves nothing.
         """
+        created = [(unit, c.ref) for unit, c in self._writes() if c.action is Action.CREATE]
+        if not created:
+            return
         proven = {ref for unit in known.units for ref, uid in known.objects(unit).items() if uid}
-        owners = {
-            change.ref: unit
-            for unit, change in self._writes()
-            if change.action is Action.CREATE and change.ref not in proven
-        }
+        owners = {ref: unit for unit, ref in created if ref not in proven}
         chains = [
             [[partial(look, self.sender.cluster, place, refs)]] for place, refs in places_of(owners)
         ]

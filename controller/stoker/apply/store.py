@@ -81,6 +81,11 @@ class InventoryStore:
         assert self._current is not None, "the inventory is used before it was read"
         return self._current
 
+    @property
+    def known(self) -> Inventory | None:
+        """The same, None where it has to be read first."""
+        return self._current
+
     def forget(self) -> None:
         """Read everything again next time (another controller may have written)."""
         self._stored = None

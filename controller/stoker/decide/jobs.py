@@ -7,7 +7,7 @@ one counts as done (cases.md row 85). Called by holding, before and after apply.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from stoker.model.change import Action, Change, ChangeSet
@@ -44,10 +44,19 @@ def without_done(changes: ChangeSet, known: Mapping[str, str]) -> ChangeSet:
 
 
 def jobs_after(
-    changes: ChangeSet, outcome: PassOutcome, known: Mapping[str, str]
+    changes: ChangeSet,
+    outcome: PassOutcome,
+    known: Mapping[str, str],
+    only: Collection[UnitRef] | None = None,
 ) -> dict[str, str]:
-    """What is to be remembered after a pass: of every Job that vanishes what last stood."""
+    """What is to be remembered after a pass: of every Job that vanishes what last stood.
+
+    With `only` the pass compared these units alone; of others nothing is forgotten.
+    """
     found: dict[str, str] = {}
+    if only is not None:
+        compared = {str(unit) for unit in only}
+        found = {k: digest for k, digest in known.items() if k.partition(" ")[0] not in compared}
     results = {unit.unit: {o.ref: o.result for o in unit.objects} for unit in outcome.units}
     for unit in changes.units:
         for change in unit.changes:

@@ -7,16 +7,17 @@ ChangeSet goes out. Nothing is written. Called by reconcile, and by the command 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from stoker.diff.adoption import Adoption
 from stoker.diff.audit import Audit
 from stoker.diff.dryrun import UNVERIFIED, DryRun, refusal_of, verified
 from stoker.diff.ground import Ground, ground_of
-from stoker.diff.leaving import drained
+from stoker.diff.leaving import Leaving, drained
 from stoker.diff.memo import DiffMemo
 from stoker.diff.pair import pair, replaced_by
-from stoker.diff.prune import held_back, prune
+from stoker.diff.prune import Pruned, held_back, prune
 from stoker.diff.takeover import contested
 from stoker.diff.verdict import audited, judge, payload_of
 from stoker.errors import Finding, StokerError
@@ -54,6 +55,7 @@ def diff(
     verify: bool = False,
     audit: Audit | None = None,
     now_ms: int = 0,
+    only: Collection[UnitRef] | None = None,
 ) -> ChangeSet:
     """Compare what is rendered with what is live, unit by unit, then judge what left Git.
 
@@ -62,15 +64,23 @@ def diff(
     are dry-run too, so that a refusal is known before anything is written (`stoker diff`).
     Units come back sorted; those that left Git have only deletes and what is kept. `audit`
     says which Synced objects the API server is asked about all the same; None: no one.
+    With `only` these units alone are compared, and nothing left Git since the last diff, which
+    was about the same fleet (`narrow`).
     """
-    ground = ground_of(
-        desired, sets, live, inventory, cluster, fleet_id, verify=verify, now_ms=now_ms
-    )
-    secrets = memo.learn(sets, {*(unit.ref for unit in desired.units), *desired.broken})
+    if only is None or memo.ground is None:
+        ground = ground_of(
+            desired, sets, live, inventory, cluster, fleet_id, verify=verify, now_ms=now_ms
+        )
+        left = prune(ground)
+        leaving = drained(left.changes, ground, snapshot)
+    else:
+        ground = memo.ground.again(desired, sets, live, inventory, now_ms)
+        sets = tuple(found for found in sets if found.unit in only)
+        left, leaving = Pruned(), Leaving()
+    memo.ground = ground
+    secrets = memo.learn(sets, {*ground.units, *desired.broken})
     sends = desired.fleet.mode is FleetMode.CORRECT
     dry_run = DryRun(cluster, ground.manager, memo, sends)
-    left = prune(ground)
-    leaving = drained(left.changes, ground, snapshot)
     units: dict[UnitRef, UnitChanges] = {}
     for found in sets:
         rendered = _rendered(found, ground, dry_run, plan, audit)
@@ -86,7 +96,7 @@ def diff(
         if unit not in units:
             going = leaving.retirements.get(unit, ())
             units[unit] = UnitChanges(unit=unit, changes=changes, retirements=going)
-    if len(ground.sets) >= len(desired.units):
+    if only is None and len(ground.sets) >= len(desired.units):
         memo.only(ground.claims)
     if secrets:
         units = {

@@ -8,7 +8,7 @@ Built by diff, read by pair, verdict and prune.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.diff.rivals import Rivals
@@ -46,6 +46,36 @@ class Ground:
     rivals: Rivals
     """Other GitOps controllers of the cluster, asked for objects to adopt only."""
     verify: bool = False
+
+    def again(
+        self,
+        desired: Desired,
+        sets: tuple[ManifestSet, ...],
+        live: LiveView,
+        inventory: Inventory,
+        now_ms: int,
+    ) -> Ground:
+        """The same fleet in a later pass, which renders what it did and maybe more; neither a
+        kind nor a namespace comes or goes.
+        """
+        known = {found.unit: found for found in sets}
+        claims = dict(self.claims)
+        for unit, found in known.items():
+            if found is self.sets.get(unit):
+                continue
+            for ref in (manifest.ref for manifest in found.manifests):
+                claims[ref] = tuple(sorted({*claims.get(ref, ()), unit}))
+        return replace(
+            self,
+            desired=desired,
+            live=live,
+            inventory=inventory,
+            units={unit.ref: unit for unit in desired.units},
+            sets=known,
+            claims=claims,
+            listed=self.listed if inventory is self.inventory else inventory.owners(),
+            rivals=Rivals(self.cluster, now_ms),
+        )
 
     @property
     def manager(self) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 
+from stoker.diff.ground import Ground
 from stoker.model.change import Action, Change
 from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.refs import ObjectRef, UnitRef
@@ -35,6 +36,8 @@ class DiffMemo:
     """All of them, as `learn` gave them last; the client hides them in errors."""
     settled: dict[Hashable, bool] = field(default_factory=dict)
     """(digest of what is sent, digest of what is ours live, server version) -> unchanged."""
+    ground: Ground | None = None
+    """What the last diff stood on, for one that looks at a few units of the same fleet."""
     controllers: dict[ObjectRef, tuple[Hashable, tuple[Rival, ...]]] = field(default_factory=dict)
     """GitOps controllers that own fields of an object to adopt, by what the object was."""
 

@@ -8,7 +8,7 @@ real server or the in-memory one.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from stoker.kube.answers import StreamRefused, error_of, event_from_line, parsed_answer
@@ -97,16 +97,18 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
         metadata_only: bool = False,
+        each: Callable[[dict[str, Any]], None] | None = None,
     ) -> ListPage:
-        """Read all objects of a kind; every page of it, or an error.
+        """Read all objects of a kind, each with apiVersion and kind; every page, or an error.
 
-        Items carry apiVersion and kind, also where the server leaves them out.
+        With `each` it gets them page by page and none is kept.
         """
         served = self.resource(group, kind, version)
         path = collection_path(served, namespace)
         what = f"list {kind}" + (f" in {namespace}" if namespace else "")
         selectors = (("labelSelector", label_selector), ("fieldSelector", field_selector))
         base = tuple(pair for pair in selectors if pair[1])
+        api_version = f"{served.group}/{served.version}" if served.group else served.version
         items: list[dict[str, Any]] = []
         token = ""
         while True:
@@ -118,16 +120,13 @@ class Client:
                 accept=ACCEPT_METADATA if metadata_only else ACCEPT_JSON,
             )
             page = self._answer(request, what)
-            items += page.get("items") or ()
+            for item in page.get("items") or ():
+                known = {} if metadata_only else {"apiVersion": api_version, "kind": served.kind}
+                (each or items.append)({**known, **item})
             metadata = page.get("metadata") or {}
             token = str(metadata.get("continue") or "")
             if not token:
                 break
-        api_version = f"{served.group}/{served.version}" if served.group else served.version
-        for item in items:
-            if not metadata_only:
-                item.setdefault("apiVersion", api_version)
-                item.setdefault("kind", served.kind)
         return ListPage(str(metadata.get("resourceVersion", "")), tuple(items))
 
     def log(self, pod: ObjectRef, container: str, *, limit_bytes: int) -> str:

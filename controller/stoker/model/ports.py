@@ -103,8 +103,12 @@ class Cluster(Protocol):
         version: str = "",
         label_selector: str = "",
         metadata_only: bool = False,
+        each: Callable[[dict[str, Any]], None] | None = None,
     ) -> ListPage:
-        """Read all objects of a kind, in one namespace or (empty) in all."""
+        """Read all objects of a kind, in one namespace or (empty) in all.
+
+        With `each` every object is given to it as it comes, and the answer has none.
+        """
         ...
 
     def watch(

@@ -74,12 +74,12 @@ class Inventory:
         """
         added = tuple(additions)
         marks = frozenset(adopted)
-        if not added and marks <= self.adopted:
+        if marks <= self.adopted and all(self._holds(*item) for item in added):
             return self
-        entries = {unit: dict(objects) for unit, objects in self.entries.items()}
+        entries = dict(self.entries)
         renewed: set[ObjectRef] = set()
         for unit, ref, uid in added:
-            objects = entries.setdefault(unit, {})
+            objects = entries[unit] = dict(entries.get(unit, _NOTHING))
             before = objects.get(ref, INTENT)
             if uid or ref not in objects:
                 objects.pop(ref, None)  # an equal key of another API version would stay
@@ -94,22 +94,30 @@ class Inventory:
         removed = tuple(removals)
         if not removed:
             return self
-        entries = {unit: dict(objects) for unit, objects in self.entries.items()}
+        entries = dict(self.entries)
         for unit, ref in removed:
-            objects = entries.get(unit)
-            if objects is not None:
-                objects.pop(ref, None)
-                if not objects:
-                    del entries[unit]
+            objects = {known: uid for known, uid in entries.get(unit, {}).items() if known != ref}
+            if objects:
+                entries[unit] = objects
+            else:
+                entries.pop(unit, None)
         return replace(self, entries=entries, adopted=_listed(self.adopted, entries))
 
     def adds_names(self, older: Inventory) -> bool:
         """Whether any unit lists an object here that it does not list in `older`."""
         return any(
-            ref not in older.objects(unit)
+            ref not in before
             for unit, objects in self.entries.items()
+            if (before := older.objects(unit)) is not objects
             for ref in objects
         )
+
+    def _holds(self, unit: UnitRef, ref: ObjectRef, uid: str) -> bool:
+        """Whether a name with this UID would change nothing, its API version included."""
+        objects = self.objects(unit)
+        if ref not in objects or uid not in {INTENT, objects[ref]}:
+            return False
+        return not uid or any(known == ref and known.version == ref.version for known in objects)
 
 
 def _listed(refs: frozenset[ObjectRef], entries: Mapping[UnitRef, Objects]) -> frozenset[ObjectRef]:

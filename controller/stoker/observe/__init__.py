@@ -4,6 +4,7 @@ from stoker.observe.events import ObjectEvent
 from stoker.observe.keys import WatchKey, base_keys
 from stoker.observe.listed import listed
 from stoker.observe.live import CachedLive
+from stoker.observe.news import News
 from stoker.observe.observe import Observation, observe
 from stoker.observe.observer import Observer, WatchStatus
 from stoker.observe.pods import pod_facts, requests_of_pod
@@ -12,6 +13,7 @@ from stoker.observe.replicas import phase_of
 __all__ = [
     "observe",
     "CachedLive",
+    "News",
     "Observation",
     "ObjectEvent",
     "Observer",

@@ -27,7 +27,10 @@ _USUAL_KINDS = (
 
 
 def listed(observer: Observer, sets: tuple[ManifestSet, ...], stored: Inventory | None) -> LiveView:
-    """The live view, once every kind that is rendered or owned is listed."""
+    """The live view, once every kind that is rendered or owned is listed.
+
+    For passes that look at everything: what was news until now is in the view.
+    """
     refs = {m.ref for s in sets for m in s.manifests} | {ref for s in sets for ref in s.kept}
     keys = {WatchKey(ref.group, ref.kind, ref.version, ref.namespace) for ref in refs}
     if stored is not None:
@@ -38,4 +41,5 @@ def listed(observer: Observer, sets: tuple[ManifestSet, ...], stored: Inventory 
         keys |= {WatchKey(*kind, "v1", place) for kind in _USUAL_KINDS for place in places}
     wide = {key for key in base_keys(()) if not key.namespace}
     observer.ensure(key for key in keys if replace(key, namespace="") not in wide)
+    observer.news()
     return observer.live()

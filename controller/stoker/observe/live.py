@@ -25,9 +25,11 @@ from stoker.observe.keys import HPAS, NAMESPACES, SCALED_OBJECTS, WatchKey
 from stoker.observe.projection import Entry
 from stoker.observe.reflector import NO_SUCH_KIND
 
-__all__ = ["CachedLive", "KindView", "scalers_of"]
+__all__ = ["CachedLive", "KindView", "ScalerMemo", "scalers_of"]
 
 NOT_WATCHED = "not watched"
+
+_SCALERS = frozenset({(HPAS.group, HPAS.kind), (SCALED_OBJECTS.group, SCALED_OBJECTS.kind)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,11 @@ class CachedLive:
     """
 
     def __init__(
-        self, kinds: Iterable[KindView], unsettled: Mapping[ObjectRef, str], cluster: Cluster
+        self,
+        kinds: Iterable[KindView],
+        unsettled: Mapping[ObjectRef, str],
+        cluster: Cluster,
+        scalers: ScalerMemo | None = None,
     ) -> None:
         self._kinds: dict[tuple[str, str], tuple[KindView, ...]] = {}
         for kind in sorted(kinds, key=lambda view: view.key):
@@ -93,6 +99,7 @@ class CachedLive:
         self._phases: dict[str, str] = {}
         self._scalers: Mapping[ObjectRef, str] | None = None
         self._scalers_read = False
+        self._scalers_of = scalers_of if scalers is None else scalers.of
 
     def get(self, ref: ObjectRef) -> LiveObject | None:
         """The object, or None when it is known to be absent. Ask `known` first.
@@ -178,7 +185,7 @@ class CachedLive:
         Empty for nobody, None when the autoscalers could not be read.
         """
         if not self._scalers_read:
-            self._scalers = scalers_of(view for views in self._kinds.values() for view in views)
+            self._scalers = self._scalers_of(v for views in self._kinds.values() for v in views)
             self._scalers_read = True
         return None if self._scalers is None else self._scalers.get(ref, "")
 
@@ -214,17 +221,38 @@ class CachedLive:
         )
 
 
+class ScalerMemo:
+    """`scalers_of`, asked of the same autoscalers again and again."""
+
+    def __init__(self) -> None:
+        self._asked: tuple[KindView, ...] | None = None
+        self._answer: Mapping[ObjectRef, str] | None = None
+
+    def of(self, kinds: Iterable[KindView]) -> Mapping[ObjectRef, str] | None:
+        """The same answer, without looking while the caches are the same."""
+        asked = tuple(view for view in kinds if (view.key.group, view.key.kind) in _SCALERS)
+        if self._asked is None or not _is_same(self._asked, asked):
+            self._asked, self._answer = asked, scalers_of(asked)
+        return self._answer
+
+
+def _is_same(one: tuple[KindView, ...], other: tuple[KindView, ...]) -> bool:
+    return len(one) == len(other) and all(
+        a.entries is b.entries and a.why_unknown == b.why_unknown and a.key == b.key
+        for a, b in zip(one, other, strict=True)
+    )
+
+
 def scalers_of(kinds: Iterable[KindView]) -> Mapping[ObjectRef, str] | None:
     """Who else owns counts, by workload; None when a kind of autoscaler could not be read.
 
     A kind that the API server does not serve has no autoscalers.
     """
     targets: list[ScaleTarget] = []
-    places = {(HPAS.group, HPAS.kind), (SCALED_OBJECTS.group, SCALED_OBJECTS.kind)}
-    missing = set(places)
+    missing = set(_SCALERS)
     for view in kinds:
         place = (view.key.group, view.key.kind)
-        if place not in places or view.key.namespace:
+        if place not in _SCALERS or view.key.namespace:
             continue
         if view.why_unknown not in {"", NO_SUCH_KIND}:
             return None

@@ -25,7 +25,7 @@ from stoker.observe.keys import (
     WatchKey,
     base_keys,
 )
-from stoker.observe.live import KindView, scalers_of
+from stoker.observe.live import KindView
 from stoker.observe.nodes import NodeFacts, StateFacts, nodes_from
 from stoker.observe.observer import Observer
 from stoker.observe.pods import PodFacts
@@ -165,7 +165,7 @@ def _services(
         for place, facts in _facts(kinds, view.key)
         if isinstance(facts, DeploymentFacts)
     }
-    scalers = scalers_of(kinds)
+    scalers = observer.scalers.of(kinds)
     if scalers is None:
         scalers = dict.fromkeys(deployments, UNKNOWN_SCALER)
     return services_from(

@@ -20,7 +20,8 @@ from stoker.model.refs import ObjectRef, UnitRef, ref_from_manifest
 from stoker.objects.health_rules import HealthRules
 from stoker.observe.events import ObjectEvent, events_from
 from stoker.observe.keys import CRDS, WatchKey
-from stoker.observe.live import CachedLive, KindView
+from stoker.observe.live import CachedLive, KindView, ScalerMemo
+from stoker.observe.news import News, NewsDesk
 from stoker.observe.nodes import Seen
 from stoker.observe.projection import entry_from
 from stoker.observe.reflector import NO_SUCH_KIND, Reflector
@@ -75,6 +76,7 @@ class Observer:
         """Units whose every change is news, for an expression about it is waited for; as above."""
         self.notices_seen: Seen = {}
         """Kept by observe between passes; lost with the process."""
+        self.scalers = ScalerMemo()
         self._clock = clock
         self._jitter = jitter
         self._lock = threading.RLock()
@@ -82,6 +84,7 @@ class Observer:
         self._threads: dict[WatchKey, threading.Thread] = {}
         self._unsettled: dict[ObjectRef, _Unsettled] = {}
         self._rewinds_told = 0
+        self._news = NewsDesk()
         self._running = False
 
     # ------------------------------------------------------------------ watching
@@ -133,6 +136,7 @@ class Observer:
         ref = ref_from_manifest(manifest)
         with self._lock:
             self._unsettled.pop(ref, None)
+            self._news.touched(ref)
             for reflector in self._covering(ref):
                 if reflector.key.version == ref.version:
                     reflector.store.put(entry_from(manifest, reflector.key, self.fleet_id))
@@ -144,6 +148,7 @@ class Observer:
         is unknown until the watch or a read shows what became of it.
         """
         with self._lock:
+            self._news.touched(ref)
             held = [r.store.get((ref.namespace, ref.name)) for r in self._covering(ref)]
             if any(entry is not None and uid in {"", entry.uid} for entry in held):
                 self._unsettled[ref] = _Unsettled(DELETED, uid)
@@ -151,6 +156,7 @@ class Observer:
     def mark_unknown(self, ref: ObjectRef) -> None:
         """A write of it got no answer: nothing is known of it until it is read again."""
         with self._lock:
+            self._news.touched(ref)
             self._unsettled[ref] = _Unsettled(UNANSWERED)
 
     def settle(self) -> None:
@@ -184,7 +190,12 @@ class Observer:
         with self._lock:
             views = self.kinds() if kinds is None else tuple(kinds)
             unsettled = {ref: mark.why for ref, mark in self._unsettled.items()}
-        return CachedLive(views, unsettled, self.cluster)
+        return CachedLive(views, unsettled, self.cluster, self.scalers)
+
+    def news(self) -> News:
+        """What changed since the last call. Ask before reading: what comes later is told again."""
+        with self._lock:
+            return self._news.take()
 
     def history_went_back(self) -> bool:
         """Whether the cluster was restored to an older state since the last call."""
@@ -268,6 +279,7 @@ class Observer:
 
     def _absorb(self, key: WatchKey, changes: tuple[Changed, ...]) -> None:
         with self._lock:
+            self._news.changed(changes)
             for change in changes:
                 gone = change.before
                 if gone is not None and change.after is None:
@@ -284,6 +296,7 @@ class Observer:
     def _absent(self, ref: ObjectRef) -> None:
         with self._lock:
             self._unsettled.pop(ref, None)
+            self._news.touched(ref)
             for reflector in self._covering(ref):
                 held = reflector.store.get((ref.namespace, ref.name))
                 if held is not None:

@@ -168,11 +168,15 @@ class Reflector:
         return changes
 
     def _listed(self) -> tuple[str, list[Entry]]:
+        entries: list[Entry] = []
         with collector_off():
             page = self._cluster.list(
-                self.key.group, self.key.kind, self.key.namespace, version=self.key.version
+                self.key.group,
+                self.key.kind,
+                self.key.namespace,
+                version=self.key.version,
+                each=lambda item: entries.append(entry_from(item, self.key, self._fleet_id)),
             )
-            entries = [entry_from(item, self.key, self._fleet_id) for item in page.items]
         return page.resource_version, entries
 
     def _is_restored(self, version: str) -> bool:

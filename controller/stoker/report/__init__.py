@@ -24,7 +24,6 @@ from stoker.report.reasons import REASONS
 from stoker.report.records import DecisionInputs
 from stoker.report.render_status import Paint, StatusView, render_status, view_documents
 from stoker.report.report import decision_digest, report
-from stoker.report.standings import standings_of
 from stoker.report.status_files import StatusReader
 from stoker.report.unit_report import UnitReport
 
@@ -60,7 +59,6 @@ __all__ = [
     "ReporterInstall",
     "reporter_manifests",
     "ReportInputs",
-    "standings_of",
     "StatusReader",
     "StatusView",
     "StatusWritten",

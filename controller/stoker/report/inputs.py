@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -97,7 +98,7 @@ class ReportInputs:
     secrets: KnownSecrets = field(default_factory=KnownSecrets)
     """Values that are told nowhere; conditions of live objects may cite them."""
     previous: PreviousStatus = field(default_factory=PreviousStatus)
-    scope: tuple[UnitRef, ...] | None = None
+    scope: Collection[UnitRef] | None = None
     findings: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
     written: StatusWritten = field(default_factory=StatusWritten)

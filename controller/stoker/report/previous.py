@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stoker.model.flow import Standing
 from stoker.model.outcome import Condition, Document
 from stoker.model.refs import UnitRef
 from stoker.model.times import instant_of
@@ -18,8 +19,10 @@ from stoker.objects.health_fields import integer, items, mapping, text
 from stoker.objects.health_memo import HealthMemo
 from stoker.report.history import HistoryEntry, history_from_data
 from stoker.report.mirror import Mirror
+from stoker.report.standings import standing_of
 from stoker.report.status_files import StatusReader
-from stoker.report.substance import substance_digest
+from stoker.report.substance import substance_digest, unit_substance
+from stoker.report.unit_memo import UnitMemo
 from stoker.report.unit_report import UnitReport
 from stoker.report.units import conditions_from_data, unit_document, unit_from_document
 
@@ -49,16 +52,29 @@ class PreviousStatus:
     drift_hours: tuple[tuple[int, int], ...] = ()
     observed_at_ms: int | None = None
     memo: HealthMemo = field(default_factory=HealthMemo, hash=False, compare=False, repr=False)
+    known_standings: UnitMemo[Standing] = field(
+        default_factory=lambda: UnitMemo(standing_of), hash=False, compare=False, repr=False
+    )
+    known_substance: UnitMemo[str] = field(
+        default_factory=lambda: UnitMemo(unit_substance), hash=False, compare=False, repr=False
+    )
+
+    @property
+    def standings(self) -> Mapping[UnitRef, Standing]:
+        """How every unit stood that was ever reported on and not forgotten since."""
+        found = self.known_standings.of(list(self.units.values()))
+        return dict(zip(self.units, found, strict=True))
 
     @property
     def substance(self) -> str:
         """The digest of everything that makes a commit worthwhile."""
+        units = sorted(self.units.values(), key=lambda unit: unit.ref)
         return substance_digest(
             self.conditions,
             self.last_attempted,
             self.last_applied,
             self.errors,
-            self.units.values(),
+            self.known_substance.of(units),
         )
 
 

@@ -79,6 +79,8 @@ def report(inputs: ReportInputs, *, checkpoint: Callable[[], None] = lambda: Non
         drift_hours=fleet.drift_hours,
         observed_at_ms=inputs.now_ms,
         memo=before.memo,
+        known_standings=before.known_standings,
+        known_substance=before.known_substance,
     )
     return Report(
         conditions=(*conditions, *written),

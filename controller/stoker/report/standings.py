@@ -1,28 +1,20 @@
-"""How units stood at the last report, for whoever decides what may go on.
+"""How a unit stood at the last report, for whoever decides what may go on.
 
-In: what was reported before. Out: a Standing for each unit. Called by holding.
+In: what was reported of it. Out: its Standing. Called by previous.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from stoker.model.flow import Standing
 from stoker.model.outcome import Sync
-from stoker.model.refs import UnitRef
-from stoker.report.previous import PreviousStatus
 from stoker.report.unit_report import UnitReport
 from stoker.report.units import unit_ref_from_text
 
-__all__ = ["standings_of"]
+__all__ = ["standing_of"]
 
 
-def standings_of(previous: PreviousStatus) -> Mapping[UnitRef, Standing]:
-    """One entry a unit that was ever reported on and not forgotten since."""
-    return {ref: _standing(unit) for ref, unit in previous.units.items()}
-
-
-def _standing(unit: UnitReport) -> Standing:
+def standing_of(unit: UnitReport) -> Standing:
+    """How one unit stood."""
     told = unit.condition("Healthy")
     ready = unit.condition("Ready")
     synced = unit.sync is Sync.SYNCED

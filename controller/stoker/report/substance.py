@@ -15,7 +15,7 @@ from stoker.model.codec import digest
 from stoker.model.outcome import Condition
 from stoker.report.unit_report import ServiceReport, UnitReport
 
-__all__ = ["substance_digest"]
+__all__ = ["substance_digest", "unit_substance"]
 
 
 def substance_digest(
@@ -23,14 +23,19 @@ def substance_digest(
     attempted: str,
     applied: str,
     errors: Iterable[tuple[str, str, int]],
-    units: Iterable[UnitReport],
+    units: Iterable[str],
 ) -> str:
-    """Digest everything of substance; 64 hex digits, equal for equal substance."""
-    by_ref = sorted(units, key=lambda unit: unit.ref)
+    """Digest everything of substance; 64 hex digits, equal for equal substance.
+
+    `units` is what `unit_substance` gives of each unit, in the order of their refs.
+    """
     told = [list(error) for error in errors]
-    return digest(
-        [attempted, applied, _conditions(conditions), told, [_unit(unit) for unit in by_ref]]
-    )
+    return digest([attempted, applied, _conditions(conditions), told, list(units)])
+
+
+def unit_substance(unit: UnitReport) -> str:
+    """The same of one unit."""
+    return digest(_unit(unit))
 
 
 def _conditions(conditions: Iterable[Condition]) -> list[list[str]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from stoker.errors import Finding
-from stoker.model.fleet import Blob, Bundle
+from stoker.model.fleet import Blob, Bundle, Unit
 from stoker.source.compile import Compiled
-from stoker.source.include import FileIndex, left_out_finding, resolve_path
+from stoker.source.include import FileIndex, is_wild, left_out_finding, resolve_path
 from stoker.source.places import Field, closest, dotted
 from stoker.source.schema_bundle import BundleSpec
 
-__all__ = ["bundle_of"]
+__all__ = ["bundle_of", "names_files", "stands"]
 
 
 def bundle_of(
@@ -31,6 +31,23 @@ def bundle_of(
     at = ("spec", "render", "manifests")
     found, findings = _files(unit, render.manifests or (), at, index, unit_files)
     return Bundle(manifests=found), findings
+
+
+def names_files(spec: BundleSpec) -> bool:
+    """Whether every pattern is the name of one file."""
+    render = spec.render
+    patterns = render.jinja.paths if render.jinja is not None else render.manifests or ()
+    return not any(is_wild(pattern) for pattern in patterns)
+
+
+def stands(unit: Unit, index: FileIndex, unit_files: Collection[str]) -> bool:
+    """Whether the files of a Bundle that names each of them are as they were."""
+    if not isinstance(unit.spec, Bundle):
+        return False
+    return all(
+        index.get(blob.path) == blob and blob.path not in unit_files
+        for blob in (*unit.spec.manifests, *unit.spec.jinja)
+    )
 
 
 def _values(unit: Compiled) -> dict[str, object]:

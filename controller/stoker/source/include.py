@@ -18,7 +18,7 @@ from stoker.errors import Finding, SourceLocation
 from stoker.model.fleet import Blob
 from stoker.model.left_out import LeftOut, WhyLeftOut, shortened
 
-__all__ = ["FileIndex", "left_out_finding", "resolve_path"]
+__all__ = ["FileIndex", "left_out_finding", "is_wild", "resolve_path"]
 
 _WILD = re.compile(r"[*?\[]")
 _LEFT_OUT = {
@@ -109,6 +109,11 @@ class FileIndex:
         start = bisect_left(self._paths, f"{folder}/")
         end = bisect_left(self._paths, f"{folder}0")
         return self._paths[start:end]
+
+
+def is_wild(pattern: str) -> bool:
+    """Whether a pattern may name more than one file."""
+    return _WILD.search(pattern) is not None
 
 
 def _first_wild(pattern: str) -> int:

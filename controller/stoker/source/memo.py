@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from stoker.model.fleet import Desired
+from stoker.model.fleet import Desired, Unit
+from stoker.model.refs import UnitRef
 from stoker.source.compile import Compiled
 from stoker.source.fleet_file import FleetRead
 from stoker.source.health_files import HealthFile
@@ -31,6 +32,8 @@ class SourceMemo:
     health: dict[FileKey, HealthFile] = field(default_factory=dict)
     units: dict[tuple[FileKey, FileKey], tuple[Compiled, ...]] = field(default_factory=dict)
     """By the keys of the Fleet file and of the unit file."""
+    bundles: dict[UnitRef, tuple[Compiled, Unit]] = field(default_factory=dict)
+    """Bundles whose files are all named one by one, with what they were compiled from."""
     last: tuple[tuple[str, str, str], Desired] | None = None
     """Key (ref, commit, Fleet path) and result of the last whole pass."""
     parsed: int = 0

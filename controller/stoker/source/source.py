@@ -17,7 +17,7 @@ from stoker.model.fleet import Blob, Bundle, Desired, ModelService, Unit
 from stoker.model.health_file import HealthCheck
 from stoker.model.ports import Repo
 from stoker.model.refs import SourceRevision, UnitRef
-from stoker.source.bundle import bundle_of
+from stoker.source.bundle import bundle_of, names_files, stands
 from stoker.source.compile import Compiled, Patch, compile_draft
 from stoker.source.dependencies import dependency_findings
 from stoker.source.findings import did_you_mean
@@ -122,7 +122,8 @@ def _desired(
     findings += _duplicates(compiled)
     findings += dependency_findings(compiled, known=known)
     wrong = {finding.unit for finding in findings if finding.code in _ACROSS}
-    units, bundle_findings = _units(compiled, index, {blob.path for blob in blobs}, wrong)
+    paths = {blob.path for blob in blobs}
+    units, bundle_findings = _units(compiled, index, paths, wrong, memo)
     findings += bundle_findings
     if known:
         findings += _unmatched(read.settings.patches, compiled)
@@ -279,17 +280,30 @@ def _duplicates(compiled: Sequence[Compiled]) -> list[Finding]:
 
 
 def _units(
-    compiled: Sequence[Compiled], index: FileIndex, unit_files: set[str], wrong: set[str]
+    compiled: Sequence[Compiled],
+    index: FileIndex,
+    unit_files: set[str],
+    wrong: set[str],
+    memo: SourceMemo,
 ) -> tuple[list[Unit], list[Finding]]:
-    """Every unit in order, with its files found; what a Bundle lacks comes as findings."""
+    """Every unit in order, with its files found; what a Bundle lacks comes as findings.
+
+    A Bundle whose files are named one by one and stand as they did is the same object again.
+    """
     units: list[Unit] = []
     findings: list[Finding] = []
+    bundles: dict[UnitRef, tuple[Compiled, Unit]] = {}
     for each in compiled:
         if each.ref is None or each.spec is None or str(each.ref) in wrong:
             continue
         spec: ModelService | Bundle
         digest = each.digest
         if isinstance(each.spec, BundleSpec):
+            known = memo.bundles.get(each.ref)
+            if known is not None and known[0] is each and stands(known[1], index, unit_files):
+                units.append(known[1])
+                bundles[each.ref] = known
+                continue
             spec, missing = bundle_of(each, each.spec, index, unit_files)
             if missing:
                 findings += missing
@@ -299,6 +313,9 @@ def _units(
         else:
             spec = each.spec
         units.append(Unit(each.ref, spec, each.location, digest, each.lines, each.flow))
+        if isinstance(each.spec, BundleSpec) and names_files(each.spec):
+            bundles[each.ref] = (each, units[-1])
+    memo.bundles = bundles
     return units, findings
 
 

@@ -188,3 +188,14 @@ def test_an_adopted_object_that_is_made_anew_is_ours():
     assert old.union([(A, config("x"), "u1")]).adopted
     assert not old.union([(A, config("x"), "u2")]).adopted
     assert not old.without([(A, config("x"))]).adopted
+
+
+def test_a_union_that_adds_nothing_is_the_same_object():
+    """So that nothing is written, and a narrow pass knows that nobody wrote."""
+    unit, ref = UnitRef("Bundle", "llm", "a"), ObjectRef("", "ConfigMap", "llm", "a")
+    held = Inventory("id", "fleet").union([(unit, ref, "uid")])
+    assert held.union([(unit, ref, "uid")]) is held
+    assert held.union([(unit, ref, INTENT)]) is held
+    assert held.union([(unit, ref, "other")]) is not held
+    newer = ObjectRef("", "ConfigMap", "llm", "a", "v2")
+    assert [r.version for r in held.union([(unit, newer, "uid")]).objects(unit)] == ["v2"]

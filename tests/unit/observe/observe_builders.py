@@ -91,7 +91,7 @@ class ScriptedCluster:
             raise api_error(404, {"message": "not found", "reason": "NotFound"}, what="get")
         return self.objects[ref]
 
-    def list(self, group, kind, namespace="", **_):
+    def list(self, group, kind, namespace="", *, each=None, **_):
         self.calls.append(("list", kind, namespace))
         self._maybe_fail(kind)
         if (group, kind) in self.missing_kinds:
@@ -101,7 +101,9 @@ class ScriptedCluster:
             for ref, item in sorted(self.objects.items())
             if (ref.group, ref.kind) == (group, kind) and namespace in {"", ref.namespace}
         )
-        return ListPage(str(self.revision), items)
+        for item in items if each is not None else ():
+            each(item)
+        return ListPage(str(self.revision), () if each is not None else items)
 
     def watch(self, group, kind, namespace="", *, resource_version, **_):
         self.calls.append(("watch", kind, resource_version))

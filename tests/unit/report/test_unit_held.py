@@ -13,7 +13,6 @@ from stoker.model.times import rfc3339
 from stoker.report.inputs import Pending
 from stoker.report.render_status import StatusView, render_status, view_documents
 from stoker.report.report import report
-from stoker.report.standings import standings_of
 from unit.report.report_builders import (
     GATEWAY,
     LATER_COMMIT,
@@ -159,7 +158,7 @@ def test_a_pending_revision_is_told_by_the_fleet():
 
 def test_what_the_next_pass_knows_of_a_unit():
     unit = replace(bundle(), flow=Flow(depends_on=(GATEWAY,)))
-    standing = standings_of(report(a_pass(SUSPENDED, unit=unit, live=Live())).memory)[GATEWAY]
+    standing = report(a_pass(SUSPENDED, unit=unit, live=Live())).memory.standings[GATEWAY]
 
     assert standing.suspended
     assert not standing.synced
