@@ -46,6 +46,7 @@ __all__ = [
     "judging",
     "learn",
     "opens_at",
+    "past_of",
     "pending_of",
     "settle",
 ]
@@ -75,6 +76,8 @@ class Holding:
     """Of Jobs that vanish when they are done what last stood; None until it is read."""
     members: Mapping[UnitRef, tuple[ObjectRef, ...]] = field(default_factory=dict)
     """What units came to in the last pass, of whose objects an expression asks."""
+    blocked: dict[UnitRef, tuple[str, str]] = field(default_factory=dict)
+    """Digest of a unit whose rev, beside it, was found to be blocked."""
     awaited: frozenset[UnitRef] = frozenset()
     """Units whose objects an expression asks about for a unit that waits now."""
 
@@ -295,6 +298,16 @@ def _with_less(old: Desired, head: Desired) -> Desired:
     return replace(old, fleet=replace(old.fleet, mode=mode, suspend=suspend), units=units)
 
 
+def past_of(holding: Holding, repo: Repo, path: str, revision: SourceRevision) -> Desired | None:
+    """What an older commit wanted, read once; None where it is not to be had."""
+    commit = revision.commit
+    if commit not in holding.past:
+        if len(holding.past) >= MOST_PAST:
+            holding.past.clear()
+        holding.past[commit] = _desired_at(repo, path, revision)
+    return holding.past[commit]
+
+
 def _as_it_stands(
     holding: Holding, unit: Unit, known: Standing, repo: Repo, path: str
 ) -> Admitted | None:
@@ -304,11 +317,7 @@ def _as_it_stands(
     ref, _, commit = known.applied.partition("@sha1:")
     if not commit:
         return None
-    if commit not in holding.past:
-        if len(holding.past) >= MOST_PAST:
-            holding.past.clear()
-        holding.past[commit] = _desired_at(repo, path, SourceRevision(ref, commit))
-    old = holding.past[commit]
+    old = past_of(holding, repo, path, SourceRevision(ref, commit))
     found = old.unit(unit.ref) if old is not None else None
     if old is None or found is None or found.digest[:12] != known.digest:
         return None

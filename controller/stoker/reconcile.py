@@ -34,8 +34,9 @@ from stoker.narrow import Sight, looked_after, units_with_news
 from stoker.objects.health_rules import HealthRules
 from stoker.observe import listed, observe
 from stoker.parts import Parts, Pass, Reach, State
-from stoker.render import render, shape
+from stoker.render import render
 from stoker.report import ReportInputs, report
+from stoker.reverting import shaped
 from stoker.source import shipped_checks, source
 
 __all__ = ["Parts", "Pass", "Reach", "State", "finding_of", "health_rules", "reconcile", "reported"]
@@ -122,15 +123,14 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     waits = reach >= Reach.APPLY or bool(state.previous.units)
     judge = judging(held, seen.live, Cel())
     standing = (seen.snapshot, state.previous)
-    where = (*standing, parts.repo, parts.identity.source_path, found.now_ms)
+    path, by = parts.identity.source_path, (parts.repo, parts.renderer, fleet_id)
+    where = (*standing, parts.repo, path, found.now_ms)
     desired, lapse_ms = gate(held, desired, *where, waits=waits, judge=judge)
     parts.observer.awaited = held.awaited
-    shapes = shape(desired, parts.repo, parts.renderer, fleet_id, checkpoint=parts.checkpoint)
+    desired, shapes = shaped(held, state.history, desired, path, *by, checkpoint=parts.checkpoint)
     plan = decide(desired, shapes.shapes, seen.snapshot, state.history, found.now_ms)
     parts.checkpoint()
-    rendered = render(
-        desired, shapes, plan, parts.repo, parts.renderer, fleet_id, checkpoint=parts.checkpoint
-    )
+    rendered = render(desired, shapes, plan, *by, checkpoint=parts.checkpoint)
     sets = check(desired, rendered, parts.check_memo)
     found = replace(
         found,

@@ -61,11 +61,11 @@ class HistoryStore:
         return History.from_records(records, Starts.from_text(self._saved.get(STARTS, "")))
 
     def read_starts(self) -> History:
-        """What starts took and nothing else, for who looks on or makes one pass; of what cannot
+        """What starts took and how updates go, for who looks on or makes one pass; of what cannot
         be read nothing is known, so that every estimate is a prior.
         """
         try:
-            return History(starts=self.read().starts)
+            return self.read().of_updates()
         except StokerError as error:
             _log.info("history.unread", code=error.code, message=error.message)
             return History()

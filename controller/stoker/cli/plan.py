@@ -98,7 +98,7 @@ def plan(
         for note in found.notes:
             narrate(note)
         print_findings(found.findings)
-        history = History(starts=found.plan.starts)
+        history = History.from_records(found.plan.history, found.plan.starts).of_updates()
         arguments = (found.desired, found.shapes, found.snapshot, history, found.plan.now_ms)
         likely, slow = foresee(*arguments), foresee(*arguments, slow=True)
         assert found.changes is not None

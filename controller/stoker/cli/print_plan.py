@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stoker.cli.plan_pace import pace
 from stoker.cli.print_bundles import bundles_json
 from stoker.cli.style import Style
 from stoker.model.change import ChangeSet
@@ -214,8 +215,7 @@ def _steps(
     style: Style,
 ) -> str:
     service = _service(desired, decision.ref)
-    moves = service.max_concurrent_moves if service else 1
-    title = f"{decision.ref.short}, step by step (disruption.maxConcurrentMoves {moves})"
+    title = f"{decision.ref.short}, step by step ({pace(service, updating=decision.updating)})"
     lines = [style.paint(title, "bold")]
     lines.extend(_step_lines(found, slow))
     leaving = [r for r in decision.retirements if not found.steps]

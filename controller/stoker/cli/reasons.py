@@ -12,6 +12,7 @@ __all__ = ["all_reasons", "reason_groups", "reason_of"]
 
 _COMMANDS = {
     "already-running": "A development cluster runs in that folder already.",
+    "branch-exists": "The clone has a branch of that name; it is never moved.",
     "controller-running": "A controller works for the fleet; stop it before leaving the cluster.",
     "control-plane-not-ready": "The control plane did not start in time; its log says why.",
     "credentials-unreadable": "A credentials file cannot be read, or is a link out of its folder.",
@@ -29,6 +30,7 @@ _COMMANDS = {
     "plan-file-unwritable": "The plan cannot be written to that file.",
     "plan-stale": "What would be written is no longer what the plan says; nothing was written.",
     "release-unreadable": "The Secret of a Helm release does not hold what Helm writes there.",
+    "rollback-shared-file": "The service's file holds other units that would go back too.",
     "shipped-files-missing": "The installation lacks its templates; install the wheel again.",
     "source-not-carried": "What was to be imported cannot be adopted; the message says why.",
     "source-not-found": "What was to be imported is not in the cluster.",
@@ -80,6 +82,8 @@ _HOLDS = {
     "StartsFailing": "Replicas of this rev do not start, and no older one serves.",
     "Suspended": "Suspended in Git or by hand: nothing of it is written, deleted or scaled.",
     "UpdateFailed": "Replicas of the new rev do not start; those of the old one go on serving.",
+    "WaitingForMoves": "A move waits for those of other services (disruption of the Fleet).",
+    "UpdatePaused": "An update waits on purpose (update.pause) before the next replica.",
     "WaitingForDeparture": "Room comes free on a node that another replica is leaving.",
     "WaitingForDependency": "A unit of dependsOn is not there yet; what runs stays.",
 }

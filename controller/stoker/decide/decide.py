@@ -8,11 +8,13 @@ order of its parts. Called by the pass, the command line, the simulator and repl
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
+from stoker.decide.bounds import Bounds
 from stoker.decide.case import Case, case_from
 from stoker.decide.count import Asked, Count, wanted
+from stoker.decide.disruption import Ledger, ledger_of
 from stoker.decide.explain import named_rejections
 from stoker.decide.holds import held_for_unknown
 from stoker.decide.learn_starts import learn_starts
@@ -20,7 +22,10 @@ from stoker.decide.moves import earliest
 from stoker.decide.place import Index
 from stoker.decide.scheduler_mode import count_only
 from stoker.decide.slots import Standing, slots_of
+from stoker.decide.spot_seen import spot_after
 from stoker.decide.transition import Step, transition
+from stoker.decide.turns import calm_until, going_away, in_turn
+from stoker.decide.updates import held_for_rev, learned, parted
 from stoker.model.fleet import Desired, ModelService, PlacementMode
 from stoker.model.flow import Held, HeldBy, Override
 from stoker.model.history import History, UnitHistory
@@ -30,6 +35,7 @@ from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ServiceState, Snapshot
 from stoker.model.start_samples import Starts
 from stoker.model.times import rfc3339
+from stoker.model.update_history import UpdateHistory
 from stoker.objects.names import MAX_SERVICE_IN_NAME
 
 __all__ = ["decide", "decide_steps"]
@@ -72,13 +78,16 @@ def decide_steps(
     index = Index(snapshot.nodes, snapshot.services, cases, shape_of, now_ms, history.starts)
 
     # 3. Decide one service after the other; each sees what those before it took.
+    ledger = ledger_of(desired.fleet, cases, index, snapshot.nodes)
     known = dict(history.entries)
     decisions: list[ServiceDecision] = []
     wakes: list[int | None] = []
     held = {each.unit: each for each in desired.held if each.whole}
+    behind = {each.unit: each for each in desired.held if not each.whole}
     overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
     overrides |= {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
-    for case in cases:
+    going = going_away(snapshot.nodes)
+    for case in in_turn(cases, going):
         past = known.get(case.ref, UnitHistory())
         unknown = _unknown(case, snapshot)
         override = overrides.get(case.ref)
@@ -87,9 +96,16 @@ def decide_steps(
         elif case.ref in held:
             decision = _held(case, held[case.ref], wanted(case, past.wanted, override))
         else:
-            decision, wake_at_ms = _decided(case, index, past, override, now_ms)
+            count = wanted(case, past.wanted, override)
+            calm_ms = calm_until(past.calm_until_ms, case, going, now_ms)
+            calm = calm_ms is not None and calm_ms > now_ms
+            wakes.append(calm_ms if calm else None)
+            spot = spot_after(past.spot, case, index, going, now_ms)
+            past = replace(past, calm_until_ms=calm_ms, spot=spot)
+            turn = Turn(past.update, desired.revision.commit, ledger, behind.get(case.ref), calm)
+            decision, wake_at_ms, update = _decided(case, index, count, turn, now_ms)
             wakes += [wake_at_ms, override.until_ms if isinstance(override, Override) else None]
-            known[case.ref] = _learned(past, decision, now_ms)
+            known[case.ref] = _learned(replace(past, update=update), decision, now_ms)
         decisions.append(decision)
         yield decision
 
@@ -100,7 +116,7 @@ def decide_steps(
     ]
     return Plan(
         now_ms=now_ms,
-        decisions=tuple(decisions),
+        decisions=tuple(sorted(decisions, key=lambda decision: decision.ref)),
         wake_at_ms=earliest(*wakes),
         history=History(tuple(entries)).records(),
         starts=_starts(history, cases, index, snapshot),
@@ -185,6 +201,8 @@ def _ends(held: Held) -> str:
             return "goes on by itself as soon as that is so"
         case HeldBy.WINDOW:
             return "a commit that changes the windows"
+        case HeldBy.FAILED:
+            return "a commit that changes the pod template"
         case _ as never:
             assert_never(never)
 
@@ -206,30 +224,73 @@ def _left_alone(case: Case, hold: Hold) -> ServiceDecision:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is known of a service's updates, the commit of this pass, what the fleet has in motion,
+    and who keeps the service at an older commit.
+    """
+
+    past: UpdateHistory
+    commit: str
+    ledger: Ledger
+    behind: Held | None = None
+    calm: bool = False
+    """A notice was withdrawn a moment ago."""
+
+
 def _decided(
-    case: Case, index: Index, past: UnitHistory, override: Asked, now_ms: int
-) -> tuple[ServiceDecision, int | None]:
-    count = wanted(case, past.wanted, override)
+    case: Case, index: Index, count: Count, turn: Turn, now_ms: int
+) -> tuple[ServiceDecision, int | None, UpdateHistory]:
+    failed = turn.behind is not None and turn.behind.by is HeldBy.FAILED
+    whole, recovered = case, False
+    apart: tuple[str, ...] = ()
+    if failed:
+        case, apart, recovered = parted(case, turn.past)
     in_nodes = case.spec.placement_mode is PlacementMode.NODES
-    step = (transition if in_nodes else count_only)(case, index, count.replicas, now_ms)
+    way = transition if in_nodes else count_only
+    bounds = Bounds(turn.past, turn.ledger.allowance(case), turn.calm)
+    step = way(case, index, count.replicas, now_ms, bounds)
+    turn.ledger.note(case, step.moving)
+    ready = sum(1 for j in step.judged if j.ready)
+    holds = step.holds
+    if failed:
+        holds = (held_for_rev(case, turn.past, ready), *holds)
     decision = ServiceDecision(
         ref=case.ref,
         mode=case.spec.placement_mode,
         rev=case.rev,
         replicas=count.replicas,
         count=count.reason,
-        ready=sum(1 for j in step.judged if j.ready),
+        ready=ready,
         warming=sum(1 for j in step.judged if j.standing is Standing.WARMING),
         floor=case.spec.floor(count.replicas),
         placements=step.moves.placements,
         retirements=step.moves.retirements,
-        untouched=step.moves.untouched,
-        holds=step.holds,
+        untouched=tuple(sorted((*step.moves.untouched, *apart))),
+        holds=holds,
         attempts=(*step.moves.attempts, *named_rejections(step.tallies)),
         rejected=_by_rule(step),
-        updating=_is_updating(case),
+        updating=_is_updating(whole),
     )
-    return decision, step.wake_at_ms
+    update = _update(case, turn, step, decision, recovered=recovered)
+    turned = update.blocked_rev != turn.past.blocked_rev
+    return decision, earliest(step.wake_at_ms, now_ms if turned else None), update
+
+
+def _update(
+    case: Case, turn: Turn, step: Step, decision: ServiceDecision, *, recovered: bool
+) -> UpdateHistory:
+    """What is known now; of a service that is kept at an older commit nothing new is learned,
+    but that a rev is no longer blocked.
+    """
+    if recovered:
+        return replace(turn.past, blocked_rev="", blocked_commit="", blocked_why="")
+    if turn.behind is not None or case.spec.placement_mode is not PlacementMode.NODES:
+        return turn.past
+    every = decision.ready >= (decision.replicas or 0) > 0
+    whole = every and not decision.updating and not decision.holds
+    facts = {"commit": turn.commit, "failed": step.failed}
+    return learned(case, turn.past, step.trial, **facts, whole=whole)
 
 
 def _by_rule(step: Step) -> tuple[tuple[str, int], ...]:

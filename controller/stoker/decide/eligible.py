@@ -86,6 +86,8 @@ def must_move(node: Node, labels: Labels, ask: Ask) -> str:
         return f"node {node.name} is in none of its pools"
     if node.cordoned:
         return f"node {node.name} is cordoned"
+    if node.notice is not None and node.notice.vacates:
+        return f"node {node.name} is drained ({node.notice.kind})"
     for taint in node.taints:
         if taint.key in VACATE_TAINTS:
             return f"node {node.name} has the taint {taint.key}"

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from stoker.decide.spot_seen import spot_lines
 from stoker.decide.tally import Tally
 from stoker.model.fleet import Desired, ModelService, PlacementMode
+from stoker.model.history import History
 from stoker.model.plan import Attempt, Plan, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.times import rfc3339
@@ -44,6 +46,9 @@ def explain(desired: Desired, plan: Plan, ref: UnitRef, *, record: str = "") -> 
         *_count(desired, decision),
         *_place(unit.spec, decision),
         *_steps(decision),
+        *spot_lines(
+            desired.fleet, unit.spec, decision, History.from_records(plan.history), plan.now_ms
+        ),
         *_holds(decision),
     )
 

@@ -7,7 +7,7 @@ the service's pools is as good as the one decided.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 
@@ -15,6 +15,7 @@ from stoker.decide.case import Case
 from stoker.decide.place import Index
 from stoker.decide.slots import Slot, Standing, slots_of
 from stoker.model.fleet import PlacementMode
+from stoker.model.moves import OnNotice
 from stoker.model.snapshot import LivePlacement, Notice
 
 __all__ = ["Fate", "Judged", "is_home", "judge", "latest_stop_ms", "victims"]
@@ -35,7 +36,7 @@ class Fate(StrEnum):
 class Judged:
     """A slot with its fate. `reason` says why it goes; empty for GOOD.
 
-    `outdated` = of another rev or placement mode. `notice` is its node's, if any.
+    `outdated` = of another rev or placement mode. `notice` is its node's, if that forces it.
     """
 
     slot: Slot
@@ -43,6 +44,8 @@ class Judged:
     reason: str = ""
     outdated: bool = False
     notice: Notice | None = None
+    lost: bool = False
+    """Its node does not answer, and so it is not Ready: no capacity, and not the rev's fault."""
     dearness: tuple[Decimal, int] = (Decimal(0), 0)
     """Price of a GPU hour in its pool, then the pool's place in the service's list."""
 
@@ -87,17 +90,26 @@ def latest_stop_ms(case: Case, notice: Notice | None) -> int | None:
     """When a replica on a noticed node must stop taking requests, whatever else is true:
 
     endpoints settle, and what is left when the engine is told to stop still has its
-    shutdown time before the node goes. None without a deadline.
+    shutdown time before the node goes. None without a deadline, and where requests may die
+    with the node (onNotice HardKill).
     """
     if notice is None or notice.deadline_ms is None:
+        return None
+    if case.spec.on_notice is OnNotice.HARD_KILL:
         return None
     return notice.deadline_ms - case.spec.drain.shutdown_ms - case.spec.drain.endpoint_sync_ms
 
 
 def _judged(case: Case, index: Index, slot: Slot) -> Judged:
     node = index.node(slot.node)
+    lost = (
+        node is not None and not node.ready and slot.bound and slot.standing is not Standing.READY
+    )
+    if lost and slot.standing is Standing.WARMING:
+        slot = replace(slot, standing=Standing.STUCK)
     outdated = slot.placement.rev != case.rev or not is_home(case, slot.placement)
-    notice = node.notice if node is not None else None
+    told = node.notice if node is not None else None
+    notice = None if told is not None and told.vacates else told
     forced = _forced_reason(slot, gone=node is None, notice=notice)
     reason = forced or _moving_reason(case, index, slot, known=node is not None)
     if slot.standing is Standing.LEAVING:
@@ -106,7 +118,8 @@ def _judged(case: Case, index: Index, slot: Slot) -> Judged:
         fate = Fate.FORCED
     else:
         fate = Fate.MOVING if reason else Fate.GOOD
-    return Judged(slot, fate, reason, outdated, notice, _dearness(case, index, slot.node))
+    dearness = _dearness(case, index, slot.node)
+    return Judged(slot, fate, reason, outdated, notice, lost, dearness)
 
 
 def _forced_reason(slot: Slot, *, gone: bool, notice: Notice | None) -> str:

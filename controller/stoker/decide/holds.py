@@ -27,6 +27,7 @@ __all__ = [
     "held_for_capacity",
     "held_for_stuck_rev",
     "held_for_unknown",
+    "why_stuck",
 ]
 
 
@@ -73,14 +74,24 @@ def held_for_capacity(
     return Hold("HeldNoCapacity", message, remedy)
 
 
-def held_for_stuck_rev(case: Case, want: int, stuck: Iterable[Judged], old_ready: int) -> Hold:
-    """The rev fails: UpdateFailed next to serving replicas of an older one, else StartsFailing."""
+def why_stuck(case: Case, want: int, stuck: Iterable[Judged]) -> str:
+    """How many replicas of the rev are stuck, and the first three of them; empty for none."""
     where = sorted(_stuck_where(j) for j in stuck)
-    message = f"{len(where)} of {want} replicas of rev {case.rev} stuck: {', '.join(where[:3])}"
+    if not where:
+        return ""
+    return f"{len(where)} of {want} replicas of rev {case.rev} stuck: {', '.join(where[:3])}"
+
+
+def held_for_stuck_rev(message: str, old_ready: int, blocked: str = "") -> Hold:
+    """The rev fails: UpdateFailed next to serving replicas of an older one, else StartsFailing.
+
+    `blocked` is the commit that brought it, once that is remembered.
+    """
     if old_ready:
+        named = f"; blocked {blocked[:7]}" if blocked else ""
         return Hold(
             "UpdateFailed",
-            f"{message}; {old_ready} of the old rev still serving",
+            f"{message}; {old_ready} of the old rev still serving{named}",
             "revert the change or commit a fix; nothing more is started of this rev",
         )
     return Hold(

@@ -14,6 +14,7 @@ from stoker.decide.fate import Fate, Judged, is_home, victims
 from stoker.decide.place import Choice, Index
 from stoker.decide.retire import Departure, Leave, retire
 from stoker.decide.slots import Standing
+from stoker.model.moves import OnNotice
 from stoker.model.plan import Attempt, Placement, Retirement
 from stoker.model.snapshot import LivePlacement
 from stoker.objects.names import deployment_name
@@ -77,6 +78,7 @@ def write_moves(
             going=tuple(j for j in slots if j.key in gone),
             kept=tuple(j for j in slots if j.key not in gone),
             added=len(started.pop(live.name, ())) if is_home(case, live) else 0,
+            hard_kill=case.spec.on_notice is OnNotice.HARD_KILL,
         )
         replicas = len(leave.kept) + leave.added
         stays = bool(replicas)

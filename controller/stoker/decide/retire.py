@@ -8,7 +8,7 @@ over; a pod that is not Ready serves nobody and is not waited for. Called by lea
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stoker.decide.fate import Fate, Judged
 from stoker.decide.slots import Standing
@@ -30,6 +30,8 @@ class Leave:
     going: tuple[Judged, ...] = ()
     kept: tuple[Judged, ...] = ()
     added: int = 0
+    hard_kill: bool = False
+    """On a noticed node requests in flight are not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,12 @@ def retire(leave: Leave, drain: Drain, now_ms: int) -> Departure:
     placement, keep = leave.placement, len(leave.kept) + leave.added
     reason = leave.going[0].reason if leave.going else "no replica is wanted here"
     pods = [(j.slot.pod, j.notice) for j in leave.going if j.slot.pod is not None]
+    short = replace(drain, max_ms=0) if leave.hard_kill else drain
     serving = [pod.name for pod, _ in pods if _takes_traffic(pod)]
     waits = {
         pod.name: wait_ms
         for pod, notice in pods
-        if (wait_ms := _next_look_ms(pod, notice, drain, now_ms)) is not None
+        if (wait_ms := _next_look_ms(pod, notice, short if notice else drain, now_ms)) is not None
     }
 
     def step(stage: RetireStage, names: Iterable[str], replicas: int) -> Departure:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stoker.decide.bounds import FREE, Bounds
 from stoker.decide.case import Case
 from stoker.decide.fate import Fate, Judged, is_home, judge, victims
 from stoker.decide.holds import Shortfall, departing_nodes, held_for_capacity
@@ -24,15 +25,15 @@ from stoker.objects.names import deployment_name
 __all__ = ["count_only"]
 
 
-def count_only(case: Case, index: Index, want: int, now_ms: int) -> Step:
-    """One step towards `want` replicas in the one Deployment.
+def count_only(case: Case, index: Index, want: int, now_ms: int, bounds: Bounds = FREE) -> Step:
+    """One step towards `want` replicas in the one Deployment; its updates are not ours.
 
     While an earlier Deployment of that name is being deleted none is written.
     """
     judged = tuple(_at_home(case, j) for j in judge(case, index))
     others = [live for live in case.state.placements if not is_home(case, live)]
     homes = [live for live in case.state.placements if is_home(case, live)]
-    work = Work(case, index, want, case.spec.floor(want), now_ms, placeless=True)
+    work = Work(case, index, want, case.spec.floor(want), now_ms, placeless=True, bounds=bounds)
     work.sort_out(judged)
     count, holds = (_crossing(work), _holds(work)) if others else (want, ())
     going = tuple(j for j in (*work.going, *work.leaving) if not is_home(case, j.slot.placement))
@@ -43,6 +44,7 @@ def count_only(case: Case, index: Index, want: int, now_ms: int) -> Step:
         judged=judged,
         holds=holds,
         wake_at_ms=earliest(work.wake_at_ms, moves.wake_at_ms),
+        moving=work.moving_now() if others else 0,
     )
 
 

@@ -9,19 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stoker.decide.bounds import FREE, Bounds
 from stoker.decide.case import Case
+from stoker.decide.disruption import held_for_fleet
 from stoker.decide.fate import Judged, judge
 from stoker.decide.holds import (
     Shortfall,
     departing_nodes,
     held_for_capacity,
     held_for_stuck_rev,
+    why_stuck,
 )
 from stoker.decide.moves import Moves, Standings, earliest, write_moves
 from stoker.decide.place import Index
 from stoker.decide.slots import Standing
 from stoker.decide.tally import Tally
-from stoker.decide.work import Work, ready_count
+from stoker.decide.updates import NO_TRIAL, Trial, held_for_pause
+from stoker.decide.work import Work, live_count, ready_count
 from stoker.model.plan import Hold
 
 __all__ = ["Step", "transition"]
@@ -36,11 +40,16 @@ class Step:
     holds: tuple[Hold, ...] = ()
     tallies: tuple[Tally, ...] = ()
     wake_at_ms: int | None = None
+    trial: Trial = NO_TRIAL
+    moving: int = 0
+    """Replicas in motion after this step."""
+    failed: str = ""
+    """Why the rev is to blame next to an older one that serves; empty when it is not."""
 
 
-def transition(case: Case, index: Index, want: int, now_ms: int) -> Step:
+def transition(case: Case, index: Index, want: int, now_ms: int, bounds: Bounds = FREE) -> Step:
     """One step towards `want` replicas of the current rev, each on a node that may hold it."""
-    work = Work(case, index, want, case.spec.floor(want), now_ms)
+    work = Work(case, index, want, case.spec.floor(want), now_ms, bounds=bounds)
     work.sort_out(judge(case, index))
     work.start_missing()
     work.leave_forced()
@@ -51,12 +60,17 @@ def transition(case: Case, index: Index, want: int, now_ms: int) -> Step:
     standings = Standings(work.judged, (*work.going, *work.leaving), tuple(work.starts), want)
     moves = write_moves(case, index, case.state.placements, standings, now_ms)
     tallies = _tallies(work)
+    holds = tuple(_holds(work, tallies))
+    failed = _why_blamed(work) if any(h.code == "UpdateFailed" for h in holds) else ""
     return Step(
         moves=moves,
         judged=work.judged,
-        holds=tuple(_holds(work, tallies)),
+        holds=holds,
         tallies=tallies,
         wake_at_ms=earliest(work.wake_at_ms, moves.wake_at_ms),
+        trial=work.trial,
+        failed=failed,
+        moving=work.moving_now(),
     )
 
 
@@ -67,11 +81,24 @@ def _tallies(work: Work) -> tuple[Tally, ...]:
     return work.index.rejections(work.case, work.barred, thorough=True)
 
 
+def _why_blamed(work: Work) -> str:
+    """What is wrong with the rev, or was when it was blocked."""
+    stuck = [j for j in work.good if j.standing is Standing.STUCK and not j.lost]
+    return why_stuck(work.case, work.want, stuck) or work.bounds.past.blocked_why
+
+
 def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
     if work.blamed and (work.filled() < work.want or work.moving):
-        stuck = [j for j in work.good if j.standing is Standing.STUCK]
         old = [j for j in (*work.moving, *work.forced) if j.outdated]
-        yield held_for_stuck_rev(work.case, work.want, stuck, ready_count(old))
+        blocked = (
+            work.bounds.past.blocked_commit if work.bounds.past.blocked_rev == work.case.rev else ""
+        )
+        yield held_for_stuck_rev(_why_blamed(work), ready_count(old), blocked)
+    elif work.trial.ends_ms is not None and work.moving:
+        old = [j for j in work.moving if j.outdated]
+        yield held_for_pause(work.trial, ready_count(work.good), live_count(old))
+    if work.waits_for_fleet:
+        yield held_for_fleet(work.bounds.allowance)
     if (work.missing or work.waiting) and not work.making_room:
         shortfall = Shortfall(work.missing, work.waiting, work.want, work.floor)
         departing = departing_nodes(work.case, work.index)

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from stoker.decide.bounds import FREE, Bounds
 from stoker.decide.case import Case
+from stoker.decide.disruption import voluntary_departures
 from stoker.decide.fate import Fate, Judged, latest_stop_ms, victims
 from stoker.decide.holds import departing_nodes
 from stoker.decide.moves import earliest
 from stoker.decide.place import Choice, Index
-from stoker.decide.slots import Standing, departing_pods, is_occupied
+from stoker.decide.slots import Standing, is_occupied
 from stoker.decide.tally import Tally
-from stoker.model.snapshot import ReplicaPhase
+from stoker.decide.updates import NO_TRIAL, Trial, trial_of
 
 __all__ = ["Work", "live_count", "ready_count"]
 
@@ -35,6 +37,8 @@ class Work:
     floor: int
     now_ms: int
     placeless: bool = False
+    bounds: Bounds = FREE
+    trial: Trial = NO_TRIAL
     good: list[Judged] = field(default_factory=list)
     moving: list[Judged] = field(default_factory=list)
     forced: list[Judged] = field(default_factory=list)
@@ -70,6 +74,9 @@ class Work:
             lists[j.fate].append(j)
             self.own.add(j.slot.node)
         self._bar_nodes()
+        self.trial = trial_of(self.case, judged, self.bounds.past, self.now_ms)
+        if self.trial.ends_ms is not None:
+            self.wake_at_ms = earliest(self.wake_at_ms, self.trial.ends_ms)
         self.blamed = self._rev_is_to_blame()
 
     @property
@@ -128,7 +135,7 @@ class Work:
         replaced = self.started()
         for j in victims(self.good):
             if j.standing is not Standing.STUCK:
-                if not j.ready and surplus > 0:
+                if not j.ready and surplus > 0 and not self.bounds.calm:
                     surplus -= 1
                     self.going.append(j)
             elif j.slot.bound:
@@ -142,6 +149,8 @@ class Work:
     # 5. Serving replicas beyond the wanted count: the old ones first.
     def retire_surplus(self) -> None:
         """Retire under the budget, never below the wanted count of serving replicas."""
+        if self.bounds.calm and self.want:
+            return
         serving = ready_count(self.good) + ready_count(self.moving)
         surplus = min(serving - self.want, self._retirements_allowed())
         ready = [j for j in (*victims(self.moving), *victims(self.good)) if j.ready]
@@ -210,7 +219,19 @@ class Work:
         unfinished = sum(1 for j in self._staying(self.good) if not j.ready)
         unfinished -= len(self._homeless())
         spent = unfinished + self.started()
-        return self.case.spec.max_concurrent_moves - spent - self._voluntary_departures()
+        allowed = self._within_fleet(self._budget) - spent - self._voluntary_departures()
+        if self.trial.most is None:
+            return allowed
+        new = live_count(self._staying(self.good)) + self.started()
+        return min(allowed, self.trial.most - new)
+
+    @property
+    def _budget(self) -> int:
+        """Voluntary moves at once; while an update is under way, those that update allows."""
+        spec = self.case.spec
+        if self.trial.rev and spec.update.max_concurrent is not None:
+            return spec.update.max_concurrent
+        return spec.max_concurrent_moves
 
     def _homeless(self) -> list[Judged]:
         """Replicas of this rev that no node takes: they need room, not patience."""
@@ -221,17 +242,37 @@ class Work:
         """Serving replicas that may leave now; all of them when none is wanted."""
         if self.want == 0:
             return len(self.good) + len(self.moving)
-        return self.case.spec.max_concurrent_moves - self._voluntary_departures()
+        movers = live_count(self.moving)
+        budget = self._within_fleet(self._budget) if movers else self._budget
+        return budget - self._voluntary_departures()
+
+    def _within_fleet(self, budget: int) -> int:
+        """As many of these moves as the fleet's budget leaves."""
+        most = self.bounds.allowance.most
+        return budget if most is None else min(budget, most)
+
+    @property
+    def waits_for_fleet(self) -> bool:
+        """Whether a move would begin now, were it not for moves of other services."""
+        movers = live_count(self._staying(self.moving))
+        if not movers or self.blamed or not self.bounds.allowance.others or self.going:
+            return False
+        short = self._budget - self._within_fleet(self._budget)
+        return self._moves_allowed() <= 0 < self._moves_allowed() + short
+
+    def moving_now(self) -> int:
+        """Replicas in motion after this pass, for the budget of the fleet."""
+        if not self.moving:
+            return self._voluntary_departures()
+        new = sum(1 for j in self._staying(self.good) if j.standing is Standing.WARMING)
+        staying = live_count(self._staying((*self.good, *self.moving)))
+        beside = staying + self.started() - self.want
+        begun = max(new + self.started(), min(beside, live_count(self._staying(self.moving))))
+        return self._voluntary_departures() + max(begun, 0)
 
     def _voluntary_departures(self) -> int:
         """Replicas on their way out, until their pods are told to stop; and those chosen now."""
-        noticed = {j.slot.node for j in self.judged if j.notice is not None}
-        leaving = sum(
-            1
-            for placement in self.case.state.placements
-            for pod in departing_pods(placement)
-            if pod.phase is not ReplicaPhase.TERMINATING and pod.node not in noticed
-        )
+        leaving = voluntary_departures(self.case, self.judged)
         return leaving + sum(1 for j in self.going if j.ready and j.fate is not Fate.FORCED)
 
     def _staying(self, judged: Iterable[Judged]) -> list[Judged]:
@@ -260,12 +301,15 @@ class Work:
 
         to a serving older rev, as many as may move at once are enough.
         """
-        stuck = [j for j in self.good if j.standing is Standing.STUCK and j.slot.bound]
+        stuck = [
+            j for j in self.good if j.standing is Standing.STUCK and j.slot.bound and not j.lost
+        ]
         nodes = {j.slot.node for j in stuck}
         if len(nodes) >= 2 and len(stuck) >= ready_count(self.good):
             return True
         old_serves = any(j.outdated and j.slot.live for j in (*self.moving, *self.forced))
-        return old_serves and len(stuck) >= max(1, self.case.spec.max_concurrent_moves)
+        blocked = self.bounds.past.blocked_rev == self.case.rev and not ready_count(self.good)
+        return old_serves and (blocked or len(stuck) >= max(1, self._budget))
 
 
 def ready_count(judged: Iterable[Judged]) -> int:

@@ -14,6 +14,7 @@ from stoker.errors import Finding, SourceLocation
 from stoker.model.flow import ChangeWindow, Flow, Held
 from stoker.model.health_file import HealthCheck
 from stoker.model.ignore_rule import IgnoreRule
+from stoker.model.moves import FleetDisruption, OnNotice, Update
 from stoker.model.prune import PruneSettings
 from stoker.model.refs import SourceRevision, UnitRef
 
@@ -176,6 +177,7 @@ class Fleet:
     deletion_policy: DeletionPolicy = DeletionPolicy.ORPHAN
     suspend: bool = False
     change_windows: tuple[ChangeWindow, ...] = ()
+    disruption: FleetDisruption = field(default_factory=FleetDisruption)
 
     @property
     def status_branch(self) -> str:
@@ -249,6 +251,8 @@ class ModelService:
     drain: Drain = field(default_factory=Drain)
     min_ready: int | None = None
     max_concurrent_moves: int = 1
+    on_notice: OnNotice = OnNotice.FINISH_IN_FLIGHT
+    update: Update = field(default_factory=Update)
     service_port: int = 8000
     template: str = "vllm/v1"
     adopt: str = ""

@@ -76,6 +76,8 @@ class HeldBy(StrEnum):
     SUSPENDED = "Suspended"
     DEPENDENCY = "WaitingForDependency"
     WINDOW = "ChangeWindowClosed"
+    FAILED = "UpdateFailed"
+    """Its new rev failed: what served before is worked on until Git has another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ _CODES = {
     HeldBy.SUSPENDED: "suspended",
     HeldBy.DEPENDENCY: "waiting-for-dependency",
     HeldBy.WINDOW: "change-window-closed",
+    HeldBy.FAILED: "update-failed",
 }
 
 

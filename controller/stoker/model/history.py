@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stoker.model.codec import canonical_json, from_data, to_data
 from stoker.model.refs import UnitRef
+from stoker.model.spot_history import NO_SPOT, SpotHistory, spot_history_from
 from stoker.model.start_samples import NO_STARTS, Starts
+from stoker.model.update_history import NO_UPDATE, UpdateHistory, update_history_from
 
 __all__ = ["History", "UnitHistory"]
 
@@ -28,6 +30,13 @@ class UnitHistory:
 
     wanted: int | None = None
     held_since_ms: int | None = None
+    calm_until_ms: int | None = None
+    """-1 while a notice forces replicas of it away; then until when nothing that was started for
+    them is given up. None: no notice.
+    """
+    spot: SpotHistory = NO_SPOT
+    update: UpdateHistory = NO_UPDATE
+    """Revs that served, that failed, and how far the newest is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,13 @@ class History:
     def of(self, ref: UnitRef) -> UnitHistory:
         """What is known of that unit; an empty history when nothing is."""
         return next((known for unit, known in self.entries if unit == ref), UnitHistory())
+
+    def of_updates(self) -> History:
+        """What starts took and how updates go, without counts and instants."""
+        known = (
+            (ref, UnitHistory(update=each.update, spot=each.spot)) for ref, each in self.entries
+        )
+        return History(tuple(e for e in known if e[1] != UnitHistory()), self.starts)
 
     def records(self) -> tuple[tuple[UnitRef, str], ...]:
         """Each entry as canonical JSON, sorted by ref: the form of `Plan.history`."""
@@ -65,9 +81,13 @@ def _read(text: str) -> UnitHistory | None:
     """One entry; None for anything that `records` did not write."""
     try:
         data = json.loads(text)
-        if not isinstance(data, dict) or not all(type(value) is int for value in data.values()):
+        if not isinstance(data, dict):
             return None
-        return from_data(UnitHistory, data)
+        update = update_history_from(data.pop("update", {}))
+        spot = spot_history_from(data.pop("spot", {}))
+        if not all(type(value) is int for value in data.values()):
+            return None
+        return replace(from_data(UnitHistory, data), update=update, spot=spot)
     except ValueError:
         return None
 

@@ -72,15 +72,21 @@ class Signals:
     tokens_per_joule: float | None = None
     tokens_per_joule_at_ms: int | None = None
     reported_at_ms: int | None = None
+    requests_running: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The node will go away. `deadline_ms` is None where the cloud names none."""
+    """The node will go away. `deadline_ms` is None where the cloud names none.
+
+    `vacates`: whoever drains it asks the disruption budgets and waits for them, so its replicas
+    move as those of a cordoned node do.
+    """
 
     kind: str
     at_ms: int
     deadline_ms: int | None = None
+    vacates: bool = False
 
 
 @dataclass(frozen=True, slots=True)

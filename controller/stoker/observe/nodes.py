@@ -70,7 +70,8 @@ def nodes_from(
     """Every node sorted by name, and the instants of notices to remember for next time.
 
     `signals` has what reporters measured kept, for orders that ask for it; else it would
-    make every snapshot another one.
+    make every snapshot another one. Of nodes that go away it is kept: who serves most there
+    is decided first.
 
     `used` sums every bound pod that has not finished, terminating ones included: the
     scheduler counts them until they are gone.
@@ -100,7 +101,7 @@ def nodes_from(
                 images=facts.images,
                 weights=state.weights,
                 notice=urgent_notice(notices, first_seen, now_ms) if notices else None,
-                signals=state.signals if signals else _NO_STATE.signals,
+                signals=state.signals if signals or notices else _NO_STATE.signals,
             )
         )
     return tuple(result), remembered

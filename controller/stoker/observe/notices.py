@@ -29,6 +29,18 @@ _TAINTS: dict[str, tuple[str, int | None]] = {
 
 A rebalance recommendation is a hint that may never come true, so it is no notice.
 """
+_CONDITIONS: dict[str, tuple[str, int | None]] = {
+    "PreemptScheduled": ("spot-interruption", 30_000),
+    "TerminateScheduled": ("termination", None),
+    "RedeployScheduled": ("maintenance", None),
+    "RebootScheduled": ("maintenance", None),
+}
+"""Conditions that a node problem detector sets from scheduled events of Azure, while True.
+
+A freeze pauses a machine for seconds, so it is no notice.
+"""
+_VACATING = frozenset({"disruption", "scale-down", "deletion"})
+"""Kinds of which a drainer that waits for budgets is the author; no deadline (design 4)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,6 +65,11 @@ def notices_of_node(raw: dict[str, Any]) -> tuple[NoticeFacts, ...]:
             kind, lead = known
             at = instant_of(taint.get("timeAdded")) or _autoscaler_instant(taint)
             found.add(NoticeFacts(kind, at or 0, lead))
+    for told in items(mapping(raw, "status"), "conditions"):
+        known = _CONDITIONS.get(text(told, "type"))
+        if known is not None and text(told, "status") == "True":
+            kind, lead = known
+            found.add(NoticeFacts(kind, instant_of(told.get("lastTransitionTime")) or 0, lead))
     deleted = instant_of(mapping(raw, "metadata").get("deletionTimestamp"))
     if deleted:
         found.add(NoticeFacts("deletion", deleted))
@@ -73,7 +90,9 @@ def notice_of_state(raw: dict[str, Any]) -> NoticeFacts | None:
 def urgent_notice(
     facts: Iterable[NoticeFacts], first_seen_ms: Mapping[str, int], now_ms: int
 ) -> Notice | None:
-    """The notice to act on: the earliest deadline, those without one last; ties by kind.
+    """The notice to act on: the earliest deadline, those without one last, of these the ones last
+
+    that only ask to vacate; ties by kind.
 
     `first_seen_ms` by kind stands in where the cluster does not say since when: it is
     never before the true instant, so a lead counted from it never ends too early. So it does
@@ -88,13 +107,14 @@ def urgent_notice(
         deadline = fact.deadline_ms
         if deadline is None and fact.lead_ms is not None:
             deadline = at + fact.lead_ms
-        found.append(Notice(fact.kind, at, deadline))
+        vacates = fact.kind in _VACATING and deadline is None
+        found.append(Notice(fact.kind, at, deadline, vacates))
     return min(found, key=_urgency, default=None)
 
 
-def _urgency(notice: Notice) -> tuple[bool, int, int, str]:
+def _urgency(notice: Notice) -> tuple[bool, int, bool, int, str]:
     deadline = notice.deadline_ms
-    return (deadline is None, deadline or 0, notice.at_ms, notice.kind)
+    return (deadline is None, deadline or 0, notice.vacates, notice.at_ms, notice.kind)
 
 
 def _order(fact: NoticeFacts) -> tuple[str, int]:

@@ -21,19 +21,24 @@ _WARMTH = {each.value: each for each in NodeWarmth}
 def signals_of(raw: dict[str, Any]) -> Signals:
     """The signals of a raw NodeState. Rules of semantics 1.1 (EfficiencyAware, sanitise)."""
     status = mapping(raw, "status")
-    active = status.get("activeServiceCount")
-    counted = isinstance(active, int) and not isinstance(active, bool) and active >= 0
     warmth = status.get("warmth")
     return Signals(
         warmth=_WARMTH.get(warmth) if isinstance(warmth, str) else None,
-        active_services=active if counted else None,
+        active_services=_count(status.get("activeServiceCount")),
         gpu_utilization=_amount(status.get("gpuUtilization")),
         kv_hit_rate=_amount(status.get("kvCacheHitRate"), most=1.0),
         kv_hit_rate_at_ms=instant_of(status.get("kvCacheHitRateObservedAt")),
         tokens_per_joule=_amount(status.get("tokensPerJoule")),
         tokens_per_joule_at_ms=instant_of(status.get("tokensPerJouleObservedAt")),
         reported_at_ms=instant_of(status.get("lastReportTime")),
+        requests_running=_count(status.get("requestsRunning")),
     )
+
+
+def _count(value: Any) -> int | None:
+    """A count, never negative; None for anything else."""
+    counted = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if counted else None
 
 
 def _amount(value: Any, *, most: float = math.inf) -> float | None:

@@ -23,6 +23,7 @@ REASONS: dict[str, str] = {
     "ssh-keygen-failed": "ssh-keygen made no deploy key.",
     "ssh-keygen-missing": "ssh-keygen is not installed, so no deploy key can be made.",
     "suspended": "Suspended: nothing of it is written or deleted until it is resumed.",
+    "update-failed": "Its new rev failed; what served before is kept up until Git has another one.",
     "timed-out": "The unit is not Healthy within its spec.timeout; it is worked on all the same.",
     "waiting-for-dependency": "A unit of dependsOn has not applied this revision, or is not Healthy or ready.",
 }

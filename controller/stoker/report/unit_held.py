@@ -44,7 +44,7 @@ def health_word(held: Held | None, verdict: HealthVerdict) -> Health:
 
 def judged_with(held: Held | None, judgement: Judgement) -> Judgement:
     """The judgement with the hold in it: why it is not Ready, and what it waits for."""
-    if held is None:
+    if held is None or held.by is HeldBy.FAILED:  # its hold says it, with what serves now
         return judgement
     message = held.message
     stands = judgement.sync is Sync.SYNCED and judgement.health in _WELL

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from stoker.model.fleet import Desired, ModelService
-from stoker.model.plan import Placement, Plan, Retirement, RetireStage
+from stoker.model.plan import Placement, Plan, Retirement, RetireStage, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources, UnitShape
 from stoker.model.snapshot import (
@@ -270,7 +270,8 @@ def advance(world: World, plan: Plan) -> bool:
     starts = [s.ready_at_ms for s in world.standing.values() if s.ready_at_ms is not None]
     wishes = [*starts, *([plan.wake_at_ms] if plan.wake_at_ms is not None else [])]
     later = [wish for wish in wishes if wish > world.now_ms]
-    if not later or (not starts and not any(d.retirements for d in plan.decisions)):
+    waits = any(d.retirements or _is_paused(d) for d in plan.decisions)
+    if not later or (not starts and not waits):
         return False
     world.now_ms = min(later)
     for standing in world.standing.values():
@@ -286,6 +287,11 @@ def advance(world: World, plan: Plan) -> bool:
                 ),
             )
     return True
+
+
+def _is_paused(decision: ServiceDecision) -> bool:
+    """Whether its update goes on by itself later."""
+    return any(hold.code == "UpdatePaused" for hold in decision.holds)
 
 
 def ready(world: World, ref: UnitRef) -> int:

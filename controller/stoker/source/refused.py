@@ -31,7 +31,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
     "Fleet": (
         *_METADATA,
         "spec.dependsOn",
-        "spec.disruption",
         "spec.metricSources",
         "spec.policies",
     ),
@@ -39,7 +38,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         *_METADATA,
         "spec.cache.maxSize",
         "spec.cache.prefetch",
-        "spec.disruption.onNotice",
         "spec.expose.inferencePool",
         "spec.placement.pools[].base",
         "spec.placement.spot",
@@ -64,7 +62,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         "spec.scaling.scaleToZero",
         "spec.scaling.scheduled",
         "spec.scaling.slo",
-        "spec.update",
     ),
     "Bundle": (
         *_METADATA,

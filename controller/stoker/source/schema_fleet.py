@@ -36,6 +36,7 @@ from stoker.source.schema_flow import (
     window_problems,
     windows_of,
 )
+from stoker.source.schema_moves import FleetDisruptionBlock, disruption_of
 
 __all__ = ["FleetFile", "fleet_from_file", "fleet_problems"]
 
@@ -192,6 +193,8 @@ class FleetSpec(PaceSpec):
     """How objects that left Git are deleted."""
     ignore: list[IgnoreBlock] = Field(default_factory=list)
     """Fields of objects that are left to whoever writes them, in diff and apply alike."""
+    disruption: FleetDisruptionBlock = Field(default_factory=FleetDisruptionBlock)
+    """What voluntary moves of all services may cost at once; notices are outside."""
     change_windows: list[ChangeWindowBlock] = Field(default_factory=list)
     """When new revisions are applied; repairs, moves and counts go on outside."""
     templates: list[Line] = Field(default_factory=list)
@@ -240,6 +243,7 @@ def fleet_from_file(
         deletion_policy=DeletionPolicy(spec.deletion_policy),
         suspend=spec.suspend,
         change_windows=windows_of(spec.change_windows),
+        disruption=disruption_of(spec.disruption),
     )
 
 

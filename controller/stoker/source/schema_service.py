@@ -21,6 +21,7 @@ from stoker.source.schema import (
     UnitMetadata,
 )
 from stoker.source.schema_flow import FlowSpec
+from stoker.source.schema_moves import UpdateBlock
 
 __all__ = ["ModelServiceFile", "ModelServiceSpec"]
 
@@ -181,6 +182,9 @@ class DisruptionBlock(Strict):
     """Least Ready replicas; without it replicas - 1, at least 1."""
     max_concurrent_moves: Positive = 1
     """Most replicas in motion at once."""
+    on_notice: Literal["FinishInFlight", "HardKill"] = "FinishInFlight"
+    """On a node that goes away: take no more requests in time to finish those in flight, or serve
+    to the end and lose them."""
 
 
 class ServicePortBlock(Strict):
@@ -249,6 +253,8 @@ class ModelServiceSpec(FlowSpec):
     """How a replica leaves."""
     disruption: DisruptionBlock = Field(default_factory=DisruptionBlock)
     """What voluntary changes may cost."""
+    update: UpdateBlock = Field(default_factory=UpdateBlock)
+    """How a new rev comes, in placement.mode Nodes."""
     expose: ExposeBlock = Field(default_factory=ExposeBlock)
     """How clients reach the replicas."""
     render: RenderBlock = Field(default_factory=RenderBlock)

@@ -23,8 +23,10 @@ from stoker.model.fleet import (
     SecretKey,
     WhenFull,
 )
+from stoker.model.moves import OnNotice
 from stoker.source.findings import did_you_mean
 from stoker.source.places import Field
+from stoker.source.schema_moves import update_of
 from stoker.source.schema_service import ModelServiceSpec
 
 __all__ = ["Problem", "service_from_spec", "service_problems"]
@@ -51,6 +53,13 @@ def service_problems(spec: ModelServiceSpec, pools: Sequence[str] | None) -> Ite
     if pools is not None:
         yield from _pools(spec, pools)
     yield from _cache(spec)
+    if spec.placement.mode == "Scheduler" and "update" in spec.model_fields_set:
+        yield Problem(
+            ("spec", "update"),
+            "invalid-value",
+            "has no meaning for placement.mode Scheduler, where Kubernetes does the updates",
+            "leave it out; `update: null` where the fleet's defaults bring it",
+        )
     if spec.adopt is not None and spec.placement.mode != "Scheduler":
         yield Problem(
             ("spec", "adopt"),
@@ -113,6 +122,8 @@ def service_from_spec(
         drain=Drain(spec.drain.endpoint_sync, spec.drain.max, spec.drain.shutdown),
         min_ready=spec.disruption.min_ready,
         max_concurrent_moves=spec.disruption.max_concurrent_moves,
+        on_notice=OnNotice(spec.disruption.on_notice),
+        update=update_of(spec.update),
         service_port=spec.expose.service.port,
         template=spec.render.template,
         adopt=spec.adopt.name if spec.adopt else "",

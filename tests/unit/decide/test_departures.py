@@ -14,6 +14,7 @@ from builders import (
     a_replica,
 )
 from stoker.model.plan import RetireStage
+from stoker.model.snapshot import Notice
 from unit.decide.one import (
     OLD,
     created,
@@ -140,6 +141,26 @@ def test_moving_within_one_deployment_waits_for_the_new_pod_before_it_lowers_the
     decision = decided(landed, nodes=nodes, replicas=1)
 
     assert ({"n1": 2}, [("Drain", ("p",), 1)]) == (kept(decision), leaving(decision))
+
+
+@pytest.mark.parametrize("kind", ["disruption", "scale-down", "deletion"])
+def test_a_node_that_its_autoscaler_drains_is_left_under_the_budget(kind):
+    """No deadline: the drainer waits for the disruption budget."""
+    drained = Notice(kind, NOW_MS, vacates=True)
+    nodes = [*one_gpu("n1", "n2", notice=drained), *one_gpu("n3", "n4")]
+    first = decided(ready("n1"), ready("n2"), nodes=nodes)
+    later = decided(ready("n1"), ready("n2"), ready("n3"), nodes=nodes)
+
+    assert (1, []) == (len(created(first)), leaving(first))
+    assert ["StopTraffic"] == [stage for stage, _, _ in leaving(later)]
+    assert f"is drained ({kind})" in later.retirements[0].reason
+
+
+def test_no_replica_starts_on_a_node_that_is_drained():
+    drained = Notice("disruption", NOW_MS, vacates=True)
+    decision = decided(nodes=one_gpu("n1", notice=drained), replicas=1)
+
+    assert ({}, ["HeldNoCapacity"]) == (created(decision), held(decision))
 
 
 # ----------------------------------------------------------------- the leaving

@@ -287,14 +287,15 @@ def test_the_plan_depends_on_facts_not_on_their_order(scene, shuffler):
 
 @slow
 @given(worlds)
-def test_history_changes_no_decision_about_a_count_that_git_names(scene):
+def test_the_count_before_changes_no_decision_about_a_count_that_git_names(scene):
     free, specs, happenings = scene
     fleet = _fleet(specs)
     world = World(some_nodes(*free), _requests(fleet))
     _live(world, fleet, happenings, _plain_pass)
 
     with_history = fleet.decide(world)
-    fleet.history = History()
+    entries = tuple((ref, replace(each, wanted=None)) for ref, each in fleet.history.entries)
+    fleet.history = History(entries)
 
     assert with_history.decisions == fleet.decide(world).decisions
 

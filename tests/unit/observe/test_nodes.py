@@ -152,13 +152,35 @@ def test_taints_of_the_clouds_are_notices(key, kind, deadline):
 
     found = noticed(taint(key, timeAdded=rfc3339(added)))
 
-    assert found == Notice(kind, added, None if deadline is None else added + deadline)
+    end = None if deadline is None else added + deadline
+    assert found == Notice(kind, added, end, vacates=kind == "disruption")
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        ("PreemptScheduled", Notice("spot-interruption", NOW - 5_000, NOW + 25_000)),
+        ("TerminateScheduled", Notice("termination", NOW - 5_000)),
+        ("RebootScheduled", Notice("maintenance", NOW - 5_000)),
+        ("FreezeScheduled", None),
+        ("VMEventScheduled", None),
+    ],
+)
+@pytest.mark.parametrize("status", ["True", "False", "Unknown"])
+def test_conditions_of_the_node_problem_detector_are_notices_while_they_are_true(
+    kind, found, status
+):
+    raw = node()
+    told = {"type": kind, "status": status, "lastTransitionTime": rfc3339(NOW - 5_000)}
+    raw["status"]["conditions"] = [*raw["status"].get("conditions", ()), told]
+
+    assert read([raw])[0].notice == (found if status == "True" else None)
 
 
 def test_the_autoscaler_writes_its_instant_as_the_value():
     found = noticed(taint("ToBeDeletedByClusterAutoscaler", value="1799999000"))
 
-    assert found == Notice("scale-down", 1_799_999_000_000)
+    assert found == Notice("scale-down", 1_799_999_000_000, vacates=True)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +194,7 @@ def test_a_node_that_is_being_deleted_is_noticed():
     raw = node()
     raw["metadata"]["deletionTimestamp"] = rfc3339(NOW)
 
-    assert read([raw])[0].notice == Notice("deletion", NOW)
+    assert read([raw])[0].notice == Notice("deletion", NOW, vacates=True)
 
 
 def test_a_reported_notice_comes_with_its_own_deadline():
@@ -289,6 +311,16 @@ def test_the_earliest_deadline_is_named_of_several():
 
     assert found is not None
     assert found.deadline_ms == NOW + 30_000
+
+
+def test_a_notice_that_forces_outranks_one_that_asks_to_vacate():
+    """Karpenter taints a node that a cloud takes back too."""
+    found = noticed(
+        taint("karpenter.sh/disrupted", timeAdded=rfc3339(NOW - 60_000)),
+        taint("aws-node-termination-handler/asg-lifecycle-termination", timeAdded=rfc3339(NOW)),
+    )
+
+    assert found == Notice("termination", NOW)
 
 
 def test_a_notice_without_instant_counts_from_when_it_was_first_seen():

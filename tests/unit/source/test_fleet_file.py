@@ -106,7 +106,7 @@ def test_everything_said_is_taken():
         ("timeout: 10ms", "invalid-value", "spec.timeout"),
         ("defaults: {modelService: {replcas: 1}}", "unknown-field", "spec.defaults.modelService.replcas"),
         ("defaults: {modelService: {engine: {cudaGraphs: Maybe}}}", "invalid-value", "spec.defaults.modelService.engine.cudaGraphs"),
-        ("defaults: {modelService: {update: {}}}", "not-implemented-yet", "spec.defaults.modelService.update"),
+        ("defaults: {modelService: {expose: {inferencePool: a}}}", "not-implemented-yet", "spec.defaults.modelService.expose.inferencePool"),
         ("defaults: {bundle: {}}", "unknown-field", "spec.defaults.bundle"),
         ("mode: no", "ambiguous-scalar", "spec.mode"),
     ],
