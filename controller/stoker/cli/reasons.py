@@ -141,7 +141,10 @@ _RULES = {
     "noticed": "The node has been given notice: it will go away.",
     "pods": "The node takes no further pod.",
     "pool": "The node is in none of the service's pools.",
+    "pool-base": "Another pool lacks replicas of its base (placement.pools[].base), which comes first.",
+    "spot-share": "As many replicas as placement.spot.maxPercent allows stand on spot already.",
     "taint": "The node has a taint that the pod does not tolerate.",
+    "topology-spread": "One more replica there would be more than placement.topologySpread allows.",
 }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stoker.decide.case import Case
+from stoker.decide.closed import NOTHING_CLOSED, Closed
 from stoker.decide.fate import Judged
 from stoker.decide.place import Index
 from stoker.decide.retire import drain_ends_ms
@@ -49,7 +50,11 @@ class Shortfall:
 
 
 def held_for_capacity(
-    case: Case, shortfall: Shortfall, tallies: tuple[Tally, ...], departing: tuple[Departing, ...]
+    case: Case,
+    shortfall: Shortfall,
+    tallies: tuple[Tally, ...],
+    departing: tuple[Departing, ...],
+    closed: Closed = NOTHING_CLOSED,
 ) -> Hold:
     """No node can take the replica: HeldNoCapacity, or WaitingForDeparture when room is
     coming free on a node that the service itself is leaving.
@@ -63,7 +68,8 @@ def held_for_capacity(
         message += f": {looked}"
     if departing:
         return Hold("WaitingForDeparture", message, _when(departing[0]))
-    pools = ", ".join(pool.name for pool in case.ask.pools) or "any pool (the service has none)"
+    listed = [pool.name for pool in case.ask.pools if closed.pool(pool.name) is None]
+    pools = ", ".join(listed) or "any pool (the service has none)"
     remedy = (
         f"{_count(case.need.gpus, 'free GPU')} on one node of {pools};"
         f" whenFull is {case.spec.when_full}, so no new node is asked for"

@@ -182,7 +182,7 @@ def _attempts(case: Case, index: Index, standings: Standings) -> tuple[Attempt, 
         Attempt(
             choice.node.name,
             choice.pool,
-            f"create: {choice.free_gpus} free GPUs",
+            f"create: {choice.free_gpus} free GPUs{choice.beyond and f', {choice.beyond}'}",
             readiness=choice.readiness,
         )
         for choice in standings.starts

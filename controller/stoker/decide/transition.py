@@ -64,7 +64,7 @@ def _tallies(work: Work) -> tuple[Tally, ...]:
     """Who was turned away; where no place was found, looked at node by node."""
     if not work.missing and not work.waiting:
         return work.tallies
-    return work.index.rejections(work.case, work.barred, thorough=True)
+    return work.rejections(thorough=True)
 
 
 def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
@@ -75,4 +75,5 @@ def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
     if (work.missing or work.waiting) and not work.making_room:
         shortfall = Shortfall(work.missing, work.waiting, work.want, work.floor)
         departing = departing_nodes(work.case, work.index)
-        yield held_for_capacity(work.case, shortfall, tallies, departing)
+        closed = work.limits.told(work.remaining())
+        yield held_for_capacity(work.case, shortfall, tallies, departing, closed)

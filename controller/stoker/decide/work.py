@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from stoker.decide.case import Case
 from stoker.decide.fate import Fate, Judged, latest_stop_ms, victims
 from stoker.decide.holds import departing_nodes
+from stoker.decide.limits import Limits, Wish, out_of_place
 from stoker.decide.moves import earliest
 from stoker.decide.place import Choice, Index
 from stoker.decide.slots import Standing, departing_pods, is_occupied
@@ -56,6 +57,10 @@ class Work:
     blamed: bool = False
     """The rev itself seems to be broken: nothing more is bought of it."""
     wake_at_ms: int | None = None
+    limits: Limits = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.limits = Limits(self.case, self.index, self.want)
 
     # 1. What stands.
     def sort_out(self, judged: tuple[Judged, ...]) -> None:
@@ -71,6 +76,8 @@ class Work:
             self.own.add(j.slot.node)
         self._bar_nodes()
         self.blamed = self._rev_is_to_blame()
+        if self.limits.any:
+            self._put_in_place()
 
     @property
     def judged(self) -> tuple[Judged, ...]:
@@ -144,7 +151,8 @@ class Work:
         """Retire under the budget, never below the wanted count of serving replicas."""
         serving = ready_count(self.good) + ready_count(self.moving)
         surplus = min(serving - self.want, self._retirements_allowed())
-        ready = [j for j in (*victims(self.moving), *victims(self.good)) if j.ready]
+        good = self.limits.order_of_going(j for j in self.good if j.ready)
+        ready = [*(j for j in victims(self.moving) if j.ready), *good]
         self.going.extend(ready[: max(0, surplus)])
 
     # 6. Successors for replicas that must move, onto GPUs known to be free.
@@ -186,8 +194,11 @@ class Work:
             self.added += 1
             return True
         if not self.tallies:
-            self.tallies = self.index.rejections(self.case, self.barred, thorough=False)
-        choice = self.index.pick(self.case, urgent=urgent, own=self.own, barred=self.barred)
+            self.tallies = self.rejections(thorough=False)
+        choice = self.limits.pick(
+            Wish(self.remaining(), self.own, self.barred, urgent=urgent),
+            floor=self.filled() < self.floor,
+        )
         if choice is None:
             return False
         self.index.book(choice.node.name, self.case.need)
@@ -195,6 +206,28 @@ class Work:
         self.own.add(choice.node.name)
         self.starts.append(choice)
         return True
+
+    def rejections(self, *, thorough: bool) -> tuple[Tally, ...]:
+        """Who is turned away from one more start, within all limits."""
+        closed = self.limits.told(self.remaining())
+        return self.index.rejections(self.case, self.barred, thorough=thorough, closed=closed)
+
+    def remaining(self, without: Judged | None = None) -> list[str]:
+        """Nodes of replicas that count against the limits, each as often as it has one."""
+        if not self.limits.any:
+            return []
+        staying = [j for j in self._staying((*self.good, *self.moving)) if j.slot.live]
+        nodes = [j.slot.node for j in staying if j is not without]
+        return [*nodes, *(choice.node.name for choice in self.starts)]
+
+    def _put_in_place(self) -> None:
+        """Let replicas move that stand against the limits."""
+        wish = Wish(self.remaining(), self.own, self.barred)
+        calm = len(self.good) == len(self.judged)
+        moving = out_of_place(self.limits, self.good, wish, self.want, calm=calm)
+        self.moving.extend(moving)
+        keys = {j.key for j in moving}
+        self.good = [j for j in self.good if j.key not in keys]
 
     def started(self) -> int:
         """Starts of this pass."""
@@ -244,6 +277,8 @@ class Work:
 
     def _frees_a_place(self, j: Judged) -> bool:
         freed = j.slot.placement.requests or self.case.need.requests
+        if not self.limits.admits(j.slot.node, self.remaining(without=j)):
+            return False
         return self.index.would_fit(self.case, j.slot.node, freed)
 
     def _bar_nodes(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from stoker.decide.eligible import pool_of
 from stoker.model.fleet import Desired, ModelService
 from stoker.model.plan import Placement, Plan, Retirement, RetireStage
 from stoker.model.refs import UnitRef
@@ -28,6 +29,7 @@ __all__ = [
     "act",
     "advance",
     "gpus",
+    "pools_of",
     "ready",
     "snapshot_of",
     "starting",
@@ -291,6 +293,18 @@ def advance(world: World, plan: Plan) -> bool:
 def ready(world: World, ref: UnitRef) -> int:
     """Ready replicas of a service that take traffic."""
     return sum(item.live.ready for (unit, _), item in world.standing.items() if unit == ref)
+
+
+def pools_of(world: World, ref: UnitRef) -> tuple[str, ...]:
+    """Pool of each replica of a service, sorted; empty for a node in none."""
+    labels = {node.name: dict(node.labels) for node in world.base.nodes}
+    found = [
+        pool_of(labels.get(pod.node, {}), world.desired.fleet.pools)
+        for (unit, _), item in world.standing.items()
+        if unit == ref
+        for pod in item.live.pods
+    ]
+    return tuple(sorted(at[1] if at is not None else "" for at in found))
 
 
 def starting(world: World, ref: UnitRef) -> bool:

@@ -25,6 +25,7 @@ from stoker.source.schema_flow import FlowSpec
 __all__ = ["ModelServiceFile", "ModelServiceSpec"]
 
 _RESOURCE_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+_LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 _TEMPLATE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$"
 _ABSOLUTE_PATH = r"^/[^\x00-\x1f]*$"
 _SECRET_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"  # noqa: S105 - a pattern
@@ -126,6 +127,24 @@ class PoolRefBlock(Strict):
 
     name: LabelName
     """Name of the pool."""
+    base: Annotated[int, Field(ge=0)] = 0
+    """So many replicas belong there before any other pool is used."""
+
+
+class SpotBlock(Strict):
+    """Bounds on replicas in pools of capacityType Spot."""
+
+    max_percent: Annotated[int, Field(ge=0, le=100)]
+    """Most of the wanted replicas that may stand on spot, rounded down; held during moves."""
+
+
+class SpreadBlock(Strict):
+    """How evenly replicas are spread over the values of a node label."""
+
+    key: Annotated[str, Field(pattern=_LABEL_KEY, max_length=317)]
+    """Label of nodes; a node without it takes no replica."""
+    max_skew: Positive = 1
+    """Most replicas that one value may have more than the emptiest."""
 
 
 class PlacementBlock(Strict):
@@ -141,6 +160,10 @@ class PlacementBlock(Strict):
     """Older hit rates and tokens per joule of nodes count as absent, for EfficiencyAware."""
     pools: list[PoolRefBlock] = Field(default_factory=list)
     """Pools that may be used, best first; without it all of the Fleet's, in their order."""
+    spot: SpotBlock | None = None
+    """Bounds on replicas in pools of capacityType Spot; without it any number."""
+    topology_spread: SpreadBlock | None = None
+    """How evenly replicas are spread over the values of a node label."""
     when_full: Literal["Hold"] = "Hold"
     """What happens to a replica that fits nowhere: it waits."""
 
