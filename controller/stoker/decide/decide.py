@@ -7,7 +7,7 @@ order of its parts. Called by the pass, the command line, the simulator and repl
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -18,6 +18,7 @@ from stoker.decide.holds import held_for_unknown
 from stoker.decide.learn_starts import learn_starts
 from stoker.decide.moves import earliest
 from stoker.decide.place import Index
+from stoker.decide.reclaim import Reclaims
 from stoker.decide.scheduler_mode import count_only
 from stoker.decide.slots import Standing, slots_of
 from stoker.decide.transition import Step, transition
@@ -71,23 +72,33 @@ def decide_steps(
     shape_of = {shape.ref: shape for shape in shapes}
     index = Index(snapshot.nodes, snapshot.services, cases, shape_of, now_ms, history.starts)
 
-    # 3. Decide one service after the other; each sees what those before it took.
+    # 3. Decide one service after the other, the important ones first; each sees what those
+    # before it took.
     known = dict(history.entries)
     decisions: list[ServiceDecision] = []
     wakes: list[int | None] = []
     held = {each.unit: each for each in desired.held if each.whole}
     overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
     overrides |= {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
-    for case in cases:
-        past = known.get(case.ref, UnitHistory())
+    counts = {
+        case.ref: wanted(case, _past(known, case).wanted, overrides.get(case.ref)) for case in cases
+    }
+    floors = {
+        case.ref: case.spec.floor(counts[case.ref].replicas)
+        for case in cases
+        if case.ref not in held and not _unknown(case, snapshot)
+    }
+    reclaims = Reclaims(cases, floors, index)
+    for case in sorted(cases, key=lambda case: (-case.spec.priority, case.ref)):
+        past = _past(known, case)
         unknown = _unknown(case, snapshot)
         override = overrides.get(case.ref)
         if unknown:
             decision = _left_alone(case, held_for_unknown(unknown))
         elif case.ref in held:
-            decision = _held(case, held[case.ref], wanted(case, past.wanted, override))
+            decision = _held(case, held[case.ref], counts[case.ref])
         else:
-            decision, wake_at_ms = _decided(case, index, past, override, now_ms)
+            decision, wake_at_ms = _decided(case, index, counts[case.ref], reclaims, now_ms)
             wakes += [wake_at_ms, override.until_ms if isinstance(override, Override) else None]
             known[case.ref] = _learned(past, decision, now_ms)
         decisions.append(decision)
@@ -100,7 +111,7 @@ def decide_steps(
     ]
     return Plan(
         now_ms=now_ms,
-        decisions=tuple(decisions),
+        decisions=tuple(sorted(decisions, key=lambda decision: decision.ref)),
         wake_at_ms=earliest(*wakes),
         history=History(tuple(entries)).records(),
         starts=_starts(history, cases, index, snapshot),
@@ -206,12 +217,17 @@ def _left_alone(case: Case, hold: Hold) -> ServiceDecision:
     )
 
 
+def _past(known: Mapping[UnitRef, UnitHistory], case: Case) -> UnitHistory:
+    return known.get(case.ref, UnitHistory())
+
+
 def _decided(
-    case: Case, index: Index, past: UnitHistory, override: Asked, now_ms: int
+    case: Case, index: Index, count: Count, reclaims: Reclaims, now_ms: int
 ) -> tuple[ServiceDecision, int | None]:
-    count = wanted(case, past.wanted, override)
-    in_nodes = case.spec.placement_mode is PlacementMode.NODES
-    step = (transition if in_nodes else count_only)(case, index, count.replicas, now_ms)
+    if case.spec.placement_mode is PlacementMode.NODES:
+        step = transition(case, index, count.replicas, now_ms, reclaims)
+    else:
+        step = count_only(case, index, count.replicas, now_ms)
     decision = ServiceDecision(
         ref=case.ref,
         mode=case.spec.placement_mode,
@@ -225,7 +241,7 @@ def _decided(
         retirements=step.moves.retirements,
         untouched=step.moves.untouched,
         holds=step.holds,
-        attempts=(*step.moves.attempts, *named_rejections(step.tallies)),
+        attempts=(*step.moves.attempts, *step.claims, *named_rejections(step.tallies)),
         rejected=_by_rule(step),
         updating=_is_updating(case),
     )

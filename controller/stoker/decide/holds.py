@@ -6,13 +6,14 @@ status and docs; they never change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from stoker.decide.case import Case
 from stoker.decide.closed import NOTHING_CLOSED, Closed
 from stoker.decide.fate import Judged
 from stoker.decide.place import Index
+from stoker.decide.reclaim import Claim
 from stoker.decide.retire import drain_ends_ms
 from stoker.decide.slots import departing_pods
 from stoker.decide.tally import Tally
@@ -25,7 +26,9 @@ __all__ = [
     "Departing",
     "Shortfall",
     "departing_nodes",
+    "held_by_giving",
     "held_for_capacity",
+    "held_for_claims",
     "held_for_stuck_rev",
     "held_for_unknown",
 ]
@@ -77,6 +80,24 @@ def held_for_capacity(
     if shortfall.waiting:
         remedy += f"; or disruption.minReady below {shortfall.floor}, so that one can leave first"
     return Hold("HeldNoCapacity", message, remedy)
+
+
+def held_for_claims(claims: Sequence[Claim], want: int) -> Hold:
+    """Others make room, and what found no place starts there once they have left."""
+    where = "; ".join(f"{claim.node} from {claim.reason}" for claim in claims[:3])
+    verb = "waits" if len(claims) == 1 else "wait"
+    message = f"{len(claims)} of {want} replicas {verb} for room that others make: {where}"
+    return Hold("Reclaiming", message, "goes on by itself once they have left")
+
+
+def held_by_giving(given: Sequence[Judged], want: int) -> Hold:
+    """Replicas of this service leave for one of higher priority."""
+    where = "; ".join(sorted(f"{j.slot.node} {j.reason}" for j in given)[:3])
+    return Hold(
+        "GivesWay",
+        f"{_count(len(given), 'replica')} of {want} leaving: {where}",
+        "a free place elsewhere, a higher priority, or disruption.minReady, which is never taken",
+    )
 
 
 def held_for_stuck_rev(case: Case, want: int, stuck: Iterable[Judged], old_ready: int) -> Hold:

@@ -7,24 +7,31 @@ the same facts always give the same step. Additions come first.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stoker.decide.case import Case
+from stoker.decide.eligible import FIT_RULES
 from stoker.decide.fate import Judged, judge
 from stoker.decide.holds import (
     Shortfall,
     departing_nodes,
+    held_by_giving,
     held_for_capacity,
+    held_for_claims,
     held_for_stuck_rev,
 )
 from stoker.decide.moves import Moves, Standings, earliest, write_moves
 from stoker.decide.place import Index
+from stoker.decide.reclaim import Reclaims
 from stoker.decide.slots import Standing
 from stoker.decide.tally import Tally
 from stoker.decide.work import Work, ready_count
-from stoker.model.plan import Hold
+from stoker.model.plan import Attempt, Hold
 
 __all__ = ["Step", "transition"]
+
+HINTS = 3
+"""Nodes that are looked at for what another priority would give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +42,19 @@ class Step:
     judged: tuple[Judged, ...]
     holds: tuple[Hold, ...] = ()
     tallies: tuple[Tally, ...] = ()
+    claims: tuple[Attempt, ...] = ()
+    """Nodes on which others make room for what found no place."""
     wake_at_ms: int | None = None
 
 
-def transition(case: Case, index: Index, want: int, now_ms: int) -> Step:
+def transition(
+    case: Case, index: Index, want: int, now_ms: int, reclaims: Reclaims | None = None
+) -> Step:
     """One step towards `want` replicas of the current rev, each on a node that may hold it."""
-    work = Work(case, index, want, case.spec.floor(want), now_ms)
+    work = Work(case, index, want, case.spec.floor(want), now_ms, reclaims=reclaims)
     work.sort_out(judge(case, index))
     work.start_missing()
+    work.reclaim()
     work.leave_forced()
     work.give_up_useless()
     work.retire_surplus()
@@ -56,6 +68,7 @@ def transition(case: Case, index: Index, want: int, now_ms: int) -> Step:
         judged=work.judged,
         holds=tuple(_holds(work, tallies)),
         tallies=tallies,
+        claims=tuple(claim.attempt for claim in work.claims),
         wake_at_ms=earliest(work.wake_at_ms, moves.wake_at_ms),
     )
 
@@ -72,8 +85,15 @@ def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
         stuck = [j for j in work.good if j.standing is Standing.STUCK]
         old = [j for j in (*work.moving, *work.forced) if j.outdated]
         yield held_for_stuck_rev(work.case, work.want, stuck, ready_count(old))
+    if work.claims:
+        yield held_for_claims(work.claims, work.want)
+    if work.given:
+        yield held_by_giving(work.given, work.want)
     if (work.missing or work.waiting) and not work.making_room:
         shortfall = Shortfall(work.missing, work.waiting, work.want, work.floor)
         departing = departing_nodes(work.case, work.index)
         closed = work.limits.told(work.remaining())
-        yield held_for_capacity(work.case, shortfall, tallies, departing, closed)
+        full = [tally.node for tally in tallies if tally.rule in FIT_RULES]
+        hint = work.reclaims.hint(work.case, full[:HINTS]) if work.reclaims is not None else ""
+        hold = held_for_capacity(work.case, shortfall, tallies, departing, closed)
+        yield replace(hold, remedy=f"{hold.remedy}; or {hint}") if hint else hold

@@ -7,7 +7,7 @@ every voluntary move counts against maxConcurrentMoves.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stoker.decide.case import Case
 from stoker.decide.fate import Fate, Judged, latest_stop_ms, victims
@@ -15,8 +15,10 @@ from stoker.decide.holds import departing_nodes
 from stoker.decide.limits import Limits, Wish, out_of_place
 from stoker.decide.moves import earliest
 from stoker.decide.place import Choice, Index
+from stoker.decide.reclaim import Claim, Reclaims
 from stoker.decide.slots import Standing, departing_pods, is_occupied
 from stoker.decide.tally import Tally
+from stoker.model.limits import Reclaim
 from stoker.model.snapshot import ReplicaPhase
 
 __all__ = ["Work", "live_count", "ready_count"]
@@ -58,6 +60,11 @@ class Work:
     """The rev itself seems to be broken: nothing more is bought of it."""
     wake_at_ms: int | None = None
     limits: Limits = field(init=False)
+    reclaims: Reclaims | None = None
+    claims: list[Claim] = field(default_factory=list)
+    """Room that others make for what found no place."""
+    given: list[Judged] = field(default_factory=list)
+    """Replicas that make room for a service of higher priority."""
 
     def __post_init__(self) -> None:
         self.limits = Limits(self.case, self.index, self.want)
@@ -71,8 +78,16 @@ class Work:
             Fate.FORCED: self.forced,
             Fate.LEAVING: self.leaving,
         }
+        taken = self.reclaims.taken(self.case.ref) if self.reclaims is not None else {}
         for j in judged:
-            lists[j.fate].append(j)
+            if j.key in taken and j.fate is not Fate.LEAVING:
+                self.going.append(replace(j, fate=Fate.FORCED, reason=taken[j.key]))
+                self.given.append(self.going[-1])
+            elif j.key in taken:
+                lists[j.fate].append(replace(j, reason=taken[j.key]))
+                self.given.append(lists[j.fate][-1])
+            else:
+                lists[j.fate].append(j)
             self.own.add(j.slot.node)
         self._bar_nodes()
         self.blamed = self._rev_is_to_blame()
@@ -82,7 +97,8 @@ class Work:
     @property
     def judged(self) -> tuple[Judged, ...]:
         """Every replica that stands."""
-        return (*self.good, *self.moving, *self.forced, *self.leaving)
+        given = (j for j in self.given if j.fate is not Fate.LEAVING)
+        return (*self.good, *self.moving, *self.forced, *self.leaving, *given)
 
     # 2. Additions first: replicas that nothing standing stands for.
     def start_missing(self) -> None:
@@ -100,6 +116,24 @@ class Work:
             if not self._start(urgent=number < urgent):
                 self.missing = limit - number
                 break
+
+    def reclaim(self) -> None:
+        """Where no place is left, take room from services of lower priority, if Git allows it."""
+        asks = self.case.spec.reclaim is Reclaim.LOWER_PRIORITY and self.missing
+        if self.reclaims is None or not asks or departing_nodes(self.case, self.index):
+            return
+        for _ in range(self.missing):
+            claim = self.reclaims.claim(self.case, self._admits)
+            if claim is None:
+                return
+            self.claims.append(claim)
+            self.missing -= 1
+
+    def _admits(self, node: str) -> bool:
+        """Whether a claim may be on that node: the floor comes before limits here too."""
+        beside = [*self.remaining(), *(claim.node for claim in self.claims)]
+        floor = self.filled() + len(self.claims) < self.floor
+        return node not in self.barred and (floor or self.limits.admits(node, beside))
 
     # 3. Nodes that go away: budgets do not count here.
     def leave_forced(self) -> None:
@@ -159,7 +193,7 @@ class Work:
     def surge(self) -> None:
         """Start as many as the budget allows once nothing else is missing."""
         movers = live_count(self._staying(self.moving))
-        complete = self.filled() >= self.want and not self.missing
+        complete = self.filled() >= self.want and not self.missing and not self.claims
         if self.blamed or not complete:
             return
         if self._homeless():

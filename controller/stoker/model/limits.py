@@ -6,8 +6,16 @@ Made by source as part of a ModelService, read by decide and by those who tell a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-__all__ = ["NO_LIMITS", "PlacementLimits"]
+__all__ = ["NO_LIMITS", "PlacementLimits", "Reclaim"]
+
+
+class Reclaim(StrEnum):
+    """Whether a service without a place takes room from services of lower priority."""
+
+    NEVER = "Never"
+    LOWER_PRIORITY = "LowerPriority"
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,9 +122,14 @@ def judge_service(service: ServiceReport, view: ServiceView, *, observing: bool)
 
 _FAILED_HOLDS = {"UpdateFailed", "StartsFailing"}
 """The wanted rev does not start: wrong even while replicas of the old one serve on."""
-_PASSING_HOLDS = {"WaitingForDeparture", "WaitingForDependency", "ChangeWindowClosed"}
-"""Ends by itself: room comes free where the service's own replica is leaving, what it depends
-on is ready, a change window opens.
+_PASSING_HOLDS = {
+    "WaitingForDeparture",
+    "Reclaiming",
+    "WaitingForDependency",
+    "ChangeWindowClosed",
+}
+"""Ends by itself: room comes free where the service's own replica or one of lower priority is
+leaving, what it depends on is ready, a change window opens.
 """
 
 

@@ -1,6 +1,6 @@
 """Fields of the design that the code does not obey yet: one table, refused, never ignored.
 
-A person who writes `priority` and sees it accepted believes it. So each such field is
+A person who writes `update` and sees it accepted believes it. So each such field is
 answered with `not-implemented-yet`, distinct from a misspelt one. Called on the raw values
 of every document, before its schema is checked; what is refused is taken out.
 """
@@ -41,7 +41,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         "spec.cache.prefetch",
         "spec.disruption.onNotice",
         "spec.expose.inferencePool",
-        "spec.priority",
         "spec.render.helm",
         "spec.render.kustomize",
         "spec.render.manifests",

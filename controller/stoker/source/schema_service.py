@@ -164,6 +164,8 @@ class PlacementBlock(Strict):
     """Bounds on replicas in pools of capacityType Spot; without it any number."""
     topology_spread: SpreadBlock | None = None
     """How evenly replicas are spread over the values of a node label."""
+    reclaim: Literal["Never", "LowerPriority"] = "Never"
+    """LowerPriority: where no place is free, services of lower priority give room, down to minReady."""
     when_full: Literal["Hold"] = "Hold"
     """What happens to a replica that fits nowhere: it waits."""
 
@@ -258,6 +260,8 @@ class ModelServiceSpec(FlowSpec):
     """How one replica is spread over its GPUs; without it tensor parallel over all."""
     resources: ResourcesBlock = Field(default_factory=ResourcesBlock)
     """Cores, memory and shared memory of one replica."""
+    priority: Annotated[int, Field(ge=-1_000_000_000, le=1_000_000_000)] = 0
+    """Services of higher priority are placed first; `placement.reclaim` says whether they take room."""
     replicas: Annotated[int, Field(ge=0)] | None = None
     """How many replicas; 1 without this and `scaling`."""
     scaling: ScalingBlock | None = None

@@ -23,7 +23,7 @@ from stoker.model.fleet import (
     SecretKey,
     WhenFull,
 )
-from stoker.model.limits import PlacementLimits
+from stoker.model.limits import PlacementLimits, Reclaim
 from stoker.source.findings import did_you_mean
 from stoker.source.places import Field
 from stoker.source.schema_service import ModelServiceSpec
@@ -109,6 +109,8 @@ def service_from_spec(
         signal_max_age_ms=spec.placement.signal_max_age,
         pools=chosen,
         limits=_limits(spec),
+        priority=spec.priority,
+        reclaim=Reclaim(spec.placement.reclaim),
         when_full=WhenFull(spec.placement.when_full),
         cache=Cache(CacheType(cache.type), cache.path or "", cache.claim or ""),
         cold_start_deadline_ms=spec.cold_start.deadline,
@@ -233,6 +235,8 @@ def _of_nodes_only(spec: ModelServiceSpec) -> Iterator[Field]:
         yield ("spot",)
     if placement.topology_spread is not None:
         yield ("topologySpread",)
+    if placement.reclaim != "Never":
+        yield ("reclaim",)
 
 
 def _cache(spec: ModelServiceSpec) -> Iterator[Problem]:

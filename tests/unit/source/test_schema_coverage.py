@@ -32,7 +32,7 @@ OBEYED = {
         "spec.model", "spec.engine", "spec.gpu", "spec.resources", "spec.parallelism",
         "spec.replicas", "spec.scaling.mode", "spec.placement.mode", "spec.placement.pools",
         "spec.placement.order", "spec.placement.signalMaxAge",
-        "spec.placement.spot", "spec.placement.topologySpread",
+        "spec.priority", "spec.placement.spot", "spec.placement.topologySpread",
         "spec.placement.whenFull", "spec.cache.type", "spec.cache.path", "spec.cache.claim",
         "spec.coldStart", "spec.drain", "spec.disruption.minReady",
         "spec.disruption.maxConcurrentMoves", "spec.expose.service", "spec.render.template",
@@ -87,8 +87,8 @@ def test_every_refused_field_has_line_and_column():
 
     by_field = {finding.field: str(finding.location) for finding in findings}
     lines = text.splitlines()
-    line = next(n for n, each in enumerate(lines, 1) if "priority:" in each)
-    assert by_field["spec.priority"] == f"models/x.yaml:{line}:3"
+    line = next(n for n, each in enumerate(lines, 1) if "update:" in each)
+    assert by_field["spec.update"] == f"models/x.yaml:{line}:3"
     assert all(finding.location.line and finding.location.column for finding in findings)
 
 
@@ -159,6 +159,7 @@ SERVICE_CHANGES = {
     "resources.requests.cpu": "2",
     "resources.requests.memory": "2Gi",
     "resources.shm": "2Gi",
+    "priority": "100",
     "replicas": "7",
     "scaling.mode": "External",
     "placement.mode": "Scheduler",
@@ -169,6 +170,7 @@ SERVICE_CHANGES = {
     "placement.spot.maxPercent": "50",
     "placement.topologySpread.key": "zone",
     "placement.topologySpread.maxSkew": "2",
+    "placement.reclaim": "LowerPriority",
     "placement.whenFull": None,
     "cache.type": "HostPath",
     "cache.path": "/other",
