@@ -25,13 +25,14 @@ def modules(section: str) -> list[ModuleType]:
     import bench_apply
     import bench_cli
     import bench_decide
+    import bench_fragments
     import bench_one
     import bench_sizes
     import bench_soak
     import bench_w1
 
     table = {
-        "core": [bench_decide, bench_cli, bench_w1],
+        "core": [bench_decide, bench_fragments, bench_cli, bench_w1],
         "apply": [bench_apply, bench_one, bench_sizes, bench_soak],
     }
     if section not in table:
@@ -43,7 +44,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--section", default="core")
     parser.add_argument(
-        "--only", default="", help="name of one module: decide, cli, w1, apply, one, sizes, soak"
+        "--only",
+        default="",
+        help="name of one module: decide, fragments, cli, w1, apply, one, sizes, soak",
     )
     options = parser.parse_args()
     from measure import machine

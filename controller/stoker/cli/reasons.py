@@ -76,7 +76,7 @@ _API = {
 _HOLDS = {
     "ChangeWindowClosed": "The fleet has no open change window; what was applied is kept up.",
     "GivesWay": "Replicas leave for a service of higher priority, which may take their room.",
-    "HeldNoCapacity": "No node can take the replica now, and placement.whenFull is Hold.",
+    "HeldNoCapacity": "No node can take the replica now, and none is asked for (placement.whenFull).",
     "Reclaiming": "Services of lower priority make room; it starts there once they have left.",
     "SnapshotUnknown": "What the decision needs could not be read, so everything stays as it is.",
     "StartsFailing": "Replicas of this rev do not start, and no older one serves.",

@@ -17,6 +17,7 @@ from stoker.decide.explain import named_rejections
 from stoker.decide.holds import held_for_unknown
 from stoker.decide.learn_starts import learn_starts
 from stoker.decide.moves import earliest
+from stoker.decide.no_place import waits_after
 from stoker.decide.place import Index
 from stoker.decide.reclaim import Reclaims
 from stoker.decide.scheduler_mode import count_only
@@ -98,9 +99,10 @@ def decide_steps(
         elif case.ref in held:
             decision = _held(case, held[case.ref], counts[case.ref])
         else:
-            decision, wake_at_ms = _decided(case, index, counts[case.ref], reclaims, now_ms)
-            wakes += [wake_at_ms, override.until_ms if isinstance(override, Override) else None]
-            known[case.ref] = _learned(past, decision, now_ms)
+            decision, step = _decided(case, index, counts[case.ref], reclaims, past, now_ms)
+            lapses = override.until_ms if isinstance(override, Override) else None
+            wakes += [step.wake_at_ms, lapses]
+            known[case.ref] = _learned(past, decision, case, step, now_ms)
         decisions.append(decision)
         yield decision
 
@@ -222,10 +224,10 @@ def _past(known: Mapping[UnitRef, UnitHistory], case: Case) -> UnitHistory:
 
 
 def _decided(
-    case: Case, index: Index, count: Count, reclaims: Reclaims, now_ms: int
-) -> tuple[ServiceDecision, int | None]:
+    case: Case, index: Index, count: Count, reclaims: Reclaims, past: UnitHistory, now_ms: int
+) -> tuple[ServiceDecision, Step]:
     if case.spec.placement_mode is PlacementMode.NODES:
-        step = transition(case, index, count.replicas, now_ms, reclaims)
+        step = transition(case, index, count.replicas, now_ms, reclaims, past.pool_waits)
     else:
         step = count_only(case, index, count.replicas, now_ms)
     decision = ServiceDecision(
@@ -245,7 +247,7 @@ def _decided(
         rejected=_by_rule(step),
         updating=_is_updating(case),
     )
-    return decision, step.wake_at_ms
+    return decision, step
 
 
 def _by_rule(step: Step) -> tuple[tuple[str, int], ...]:
@@ -264,8 +266,11 @@ def _is_updating(case: Case) -> bool:
     )
 
 
-def _learned(past: UnitHistory, decision: ServiceDecision, now_ms: int) -> UnitHistory:
+def _learned(
+    past: UnitHistory, decision: ServiceDecision, case: Case, step: Step, now_ms: int
+) -> UnitHistory:
     held_since_ms = None
     if decision.updating and decision.holds:
         held_since_ms = past.held_since_ms if past.held_since_ms is not None else now_ms
-    return replace(past, wanted=decision.replicas, held_since_ms=held_since_ms)
+    waits = waits_after(past.pool_waits, case, step.judged, now_ms)
+    return replace(past, wanted=decision.replicas, held_since_ms=held_since_ms, pool_waits=waits)

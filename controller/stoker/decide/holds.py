@@ -17,6 +17,8 @@ from stoker.decide.reclaim import Claim
 from stoker.decide.retire import drain_ends_ms
 from stoker.decide.slots import departing_pods
 from stoker.decide.tally import Tally
+from stoker.model.fleet import WhenFull
+from stoker.model.history import PoolWait
 from stoker.model.plan import Hold
 from stoker.model.shape import Resources
 from stoker.model.snapshot import Replica
@@ -50,6 +52,7 @@ class Shortfall:
     waiting: int
     want: int
     floor: int
+    waits: tuple[PoolWait, ...] = ()
 
 
 def held_for_capacity(
@@ -75,11 +78,19 @@ def held_for_capacity(
     pools = ", ".join(listed) or "any pool (the service has none)"
     remedy = (
         f"{_count(case.need.gpus, 'free GPU')} on one node of {pools};"
-        f" whenFull is {case.spec.when_full}, so no new node is asked for"
+        f" whenFull is {case.spec.when_full}, {_asked(case, shortfall.waits)}"
     )
     if shortfall.waiting:
         remedy += f"; or disruption.minReady below {shortfall.floor}, so that one can leave first"
     return Hold("HeldNoCapacity", message, remedy)
+
+
+def _asked(case: Case, waits: Sequence[PoolWait]) -> str:
+    """Whether a new node is asked for, for people."""
+    if case.spec.when_full is WhenFull.HOLD:
+        return "so no new node is asked for"
+    told = [f"{wait.pool} gave none, asked again at {rfc3339(wait.until_ms)}" for wait in waits]
+    return "; ".join(told) or "and no pool may be asked for a new node now"
 
 
 def held_for_claims(claims: Sequence[Claim], want: int) -> Hold:

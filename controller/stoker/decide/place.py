@@ -8,7 +8,7 @@ replica of it), so its cost does not grow with the nodes of the fleet. Called by
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stoker.decide.answers import Answer, answer_of
 from stoker.decide.booking import Need, Room, book_missing_pods, misfit
@@ -32,7 +32,7 @@ from stoker.decide.order import (
     warmth_rank,
 )
 from stoker.decide.queues import starts_under_way
-from stoker.decide.ready_in import Facts
+from stoker.decide.ready_in import P90_PERCENT, PROVISION_MS, Facts
 from stoker.decide.tally import RULE_ORDER, Tally
 from stoker.decide.turned_away import Turned
 from stoker.decide.warmth import Warmth
@@ -42,6 +42,7 @@ from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources, UnitShape
 from stoker.model.snapshot import Node, Replica, ServiceState
 from stoker.model.start_samples import NO_STARTS, Starts
+from stoker.objects.names import pool_of_place
 
 __all__ = ["Choice", "Index"]
 
@@ -106,6 +107,8 @@ class Index:
 
     def pool(self, case: Case, name: str) -> str:
         """Name of the service's pool that the node is in; empty for none."""
+        if asked := pool_of_place(name):
+            return next((pool.name for pool in case.ask.pools if pool.name == asked), "")
         found = pool_of(self._labels.get(name, {}), case.ask.pools)
         return found[1] if found is not None else ""
 
@@ -124,6 +127,16 @@ class Index:
     def readiness(self, case: Case, name: str) -> Readiness:
         """The estimate for a start of the service there, were it the only one."""
         return self._estimates.of(case, self._warmth.facts(case, name), self._labels[name])
+
+    def readiness_of_new(self, case: Case) -> Readiness:
+        """The estimate for a start on a node that has to be added first."""
+        cold = self._estimates.next(case, Facts(), {})
+        return replace(
+            cold,
+            p50_ms=cold.p50_ms + PROVISION_MS,
+            p90_ms=cold.p90_ms + PROVISION_MS * P90_PERCENT // 100,
+            facts=f"a new node, {cold.facts}",
+        )
 
     def begin(self, case: Case, name: str, pod: Replica | None = None) -> None:
         """Let a start there take its place in the queues of its sources; a pod stands already."""

@@ -21,11 +21,13 @@ from stoker.decide.holds import (
     held_for_stuck_rev,
 )
 from stoker.decide.moves import Moves, Standings, earliest, write_moves
+from stoker.decide.no_place import ask_for_moves, ask_for_nodes, take_room
 from stoker.decide.place import Index
 from stoker.decide.reclaim import Reclaims
 from stoker.decide.slots import Standing
 from stoker.decide.tally import Tally
 from stoker.decide.work import Work, ready_count
+from stoker.model.history import PoolWait
 from stoker.model.plan import Attempt, Hold
 
 __all__ = ["Step", "transition"]
@@ -48,18 +50,26 @@ class Step:
 
 
 def transition(
-    case: Case, index: Index, want: int, now_ms: int, reclaims: Reclaims | None = None
+    case: Case,
+    index: Index,
+    want: int,
+    now_ms: int,
+    reclaims: Reclaims | None = None,
+    pool_waits: tuple[PoolWait, ...] = (),
 ) -> Step:
     """One step towards `want` replicas of the current rev, each on a node that may hold it."""
     work = Work(case, index, want, case.spec.floor(want), now_ms, reclaims=reclaims)
+    work.pool_waits = pool_waits
     work.sort_out(judge(case, index))
     work.start_missing()
-    work.reclaim()
+    take_room(work)
+    ask_for_nodes(work)
     work.leave_forced()
     work.give_up_useless()
     work.retire_surplus()
     work.surge()
     work.drain_first()
+    ask_for_moves(work)
     standings = Standings(work.judged, (*work.going, *work.leaving), tuple(work.starts), want)
     moves = write_moves(case, index, case.state.placements, standings, now_ms)
     tallies = _tallies(work)
@@ -90,7 +100,7 @@ def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
     if work.given:
         yield held_by_giving(work.given, work.want)
     if (work.missing or work.waiting) and not work.making_room:
-        shortfall = Shortfall(work.missing, work.waiting, work.want, work.floor)
+        shortfall = Shortfall(work.missing, work.waiting, work.want, work.floor, work.pool_waits)
         departing = departing_nodes(work.case, work.index)
         closed = work.limits.told(work.remaining())
         full = [tally.node for tally in tallies if tally.rule in FIT_RULES]

@@ -18,7 +18,7 @@ from stoker.decide.place import Choice, Index
 from stoker.decide.reclaim import Claim, Reclaims
 from stoker.decide.slots import Standing, departing_pods, is_occupied
 from stoker.decide.tally import Tally
-from stoker.model.limits import Reclaim
+from stoker.model.history import PoolWait
 from stoker.model.snapshot import ReplicaPhase
 
 __all__ = ["Work", "live_count", "ready_count"]
@@ -63,6 +63,8 @@ class Work:
     reclaims: Reclaims | None = None
     claims: list[Claim] = field(default_factory=list)
     """Room that others make for what found no place."""
+    pool_waits: tuple[PoolWait, ...] = ()
+    """Pools that gave no node lately (placement.whenFull: Unpinned)."""
     given: list[Judged] = field(default_factory=list)
     """Replicas that make room for a service of higher priority."""
 
@@ -111,29 +113,11 @@ class Work:
         if self.blamed:
             limit = 0
         elif any(j.outdated for j in (*self.moving, *self.forced)):
-            limit = min(short, max(urgent, self._moves_allowed()))
+            limit = min(short, max(urgent, self.moves_allowed()))
         for number in range(limit):
             if not self._start(urgent=number < urgent):
                 self.missing = limit - number
                 break
-
-    def reclaim(self) -> None:
-        """Where no place is left, take room from services of lower priority, if Git allows it."""
-        asks = self.case.spec.reclaim is Reclaim.LOWER_PRIORITY and self.missing
-        if self.reclaims is None or not asks or departing_nodes(self.case, self.index):
-            return
-        for _ in range(self.missing):
-            claim = self.reclaims.claim(self.case, self._admits)
-            if claim is None:
-                return
-            self.claims.append(claim)
-            self.missing -= 1
-
-    def _admits(self, node: str) -> bool:
-        """Whether a claim may be on that node: the floor comes before limits here too."""
-        beside = [*self.remaining(), *(claim.node for claim in self.claims)]
-        floor = self.filled() + len(self.claims) < self.floor
-        return node not in self.barred and (floor or self.limits.admits(node, beside))
 
     # 3. Nodes that go away: budgets do not count here.
     def leave_forced(self) -> None:
@@ -196,11 +180,11 @@ class Work:
         complete = self.filled() >= self.want and not self.missing and not self.claims
         if self.blamed or not complete:
             return
-        if self._homeless():
+        if self.homeless():
             self.waiting = movers
             return
         room = self.want - live_count(self._staying(self.good)) - self.started()
-        for _ in range(min(self._moves_allowed(), room, movers)):
+        for _ in range(min(self.moves_allowed(), room, movers)):
             if not self._start(urgent=False):
                 self.waiting = movers
                 return
@@ -210,7 +194,7 @@ class Work:
         """Let one old replica go when that makes the place for its successor."""
         if not (self.missing or self.waiting) or self.blamed:
             return
-        if self._moves_allowed() <= 0 or departing_nodes(self.case, self.index):
+        if self.moves_allowed() <= 0 or departing_nodes(self.case, self.index):
             return
         if any(self._frees_a_place(j) for j in self.going):
             return
@@ -272,14 +256,14 @@ class Work:
         staying = self._staying((*self.good, *self.moving))
         return live_count(staying) + self.started()
 
-    def _moves_allowed(self) -> int:
+    def moves_allowed(self) -> int:
         """Voluntary moves that may begin: none while an earlier one is under way."""
         unfinished = sum(1 for j in self._staying(self.good) if not j.ready)
-        unfinished -= len(self._homeless())
+        unfinished -= len(self.homeless())
         spent = unfinished + self.started()
         return self.case.spec.max_concurrent_moves - spent - self._voluntary_departures()
 
-    def _homeless(self) -> list[Judged]:
+    def homeless(self) -> list[Judged]:
         """Replicas of this rev that no node takes: they need room, not patience."""
         good = self._staying(self.good)
         return [j for j in good if j.standing is Standing.STUCK and not j.slot.bound]

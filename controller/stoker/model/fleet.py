@@ -92,6 +92,7 @@ class WhenFull(StrEnum):
     """What happens to a replica that fits nowhere."""
 
     HOLD = "Hold"
+    UNPINNED = "Unpinned"
 
 
 class ScalingMode(StrEnum):

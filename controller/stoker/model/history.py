@@ -14,7 +14,20 @@ from stoker.model.codec import canonical_json, from_data, to_data
 from stoker.model.refs import UnitRef
 from stoker.model.start_samples import NO_STARTS, Starts
 
-__all__ = ["History", "UnitHistory"]
+__all__ = ["History", "PoolWait", "UnitHistory"]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolWait:
+    """A pool that gave no node: how often in a row, when last and for which pod, and until when
+    it is not asked again.
+    """
+
+    pool: str
+    failures: int
+    failed_ms: int
+    until_ms: int
+    pod: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +41,8 @@ class UnitHistory:
 
     wanted: int | None = None
     held_since_ms: int | None = None
+    pool_waits: tuple[PoolWait, ...] = ()
+    """Pools that gave no node for a replica without one, sorted by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +80,20 @@ def _read(text: str) -> UnitHistory | None:
     """One entry; None for anything that `records` did not write."""
     try:
         data = json.loads(text)
-        if not isinstance(data, dict) or not all(type(value) is int for value in data.values()):
-            return None
-        return from_data(UnitHistory, data)
-    except ValueError:
+        known = from_data(UnitHistory, data) if isinstance(data, dict) else None
+    except (TypeError, ValueError):
         return None
+    if known is None:
+        return None
+    numbers = (value for name, value in data.items() if name != "pool_waits")
+    plain = all(type(value) is int for value in numbers)
+    return known if plain and all(map(_is_whole, known.pool_waits)) else None
+
+
+def _is_whole(wait: PoolWait) -> bool:
+    numbers = (wait.failures, wait.failed_ms, wait.until_ms)
+    texts = (wait.pool, wait.pod)
+    return all(type(n) is int for n in numbers) and all(isinstance(t, str) for t in texts)
 
 
 def _ref(entry: tuple[UnitRef, UnitHistory]) -> UnitRef:

@@ -19,6 +19,7 @@ from stoker.model.fleet import Desired, SnapshotDetail
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import Node, ServiceState, Snapshot
 from stoker.model.times import rfc3339
+from stoker.objects.names import pool_of_place
 
 __all__ = ["INDEX", "MAX_BYTES", "is_truncated", "own_images_only", "shard_of", "snapshot_files"]
 
@@ -120,7 +121,9 @@ def _hashed(snapshot: Snapshot, desired: Desired, salt: str) -> Snapshot:
     kept = KEPT_LABELS | (selecting - {"kubernetes.io/hostname"})
 
     def name(value: str) -> str:
-        return hashlib.sha256(f"{salt}/{value}".encode()).hexdigest()[:12] if value else ""
+        if not value or pool_of_place(value):  # pools are in the fleet's file
+            return value
+        return hashlib.sha256(f"{salt}/{value}".encode()).hexdigest()[:12]
 
     def node(old: Node) -> Node:
         labels = tuple((key, value) for key, value in old.labels if key in kept)

@@ -75,7 +75,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
 REFUSED_VALUES: dict[str, dict[str, tuple[str, ...]]] = {
     "ModelService": {
         "spec.cache.type": ("Image", "Stream"),
-        "spec.placement.whenFull": ("Unpinned",),
         "spec.scaling.mode": ("Stoker",),
     },
 }

@@ -166,8 +166,9 @@ class PlacementBlock(Strict):
     """How evenly replicas are spread over the values of a node label."""
     reclaim: Literal["Never", "LowerPriority"] = "Never"
     """LowerPriority: where no place is free, services of lower priority give room, down to minReady."""
-    when_full: Literal["Hold"] = "Hold"
-    """What happens to a replica that fits nowhere: it waits."""
+    when_full: Literal["Hold", "Unpinned"] = "Hold"
+    """What happens to a replica that fits nowhere: it waits, or starts on any node of a pool, so that a
+    node autoscaler adds one."""
 
 
 class CacheBlock(Strict):

@@ -237,6 +237,8 @@ def _of_nodes_only(spec: ModelServiceSpec) -> Iterator[Field]:
         yield ("topologySpread",)
     if placement.reclaim != "Never":
         yield ("reclaim",)
+    if placement.when_full != "Hold":
+        yield ("whenFull",)
 
 
 def _cache(spec: ModelServiceSpec) -> Iterator[Problem]:

@@ -171,7 +171,7 @@ SERVICE_CHANGES = {
     "placement.topologySpread.key": "zone",
     "placement.topologySpread.maxSkew": "2",
     "placement.reclaim": "LowerPriority",
-    "placement.whenFull": None,
+    "placement.whenFull": "Unpinned",
     "cache.type": "HostPath",
     "cache.path": "/other",
     "cache.claim": "other",
