@@ -97,7 +97,7 @@ def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
         yield held_for_stuck_rev(work.case, work.want, stuck, ready_count(old))
     if work.claims:
         yield held_for_claims(work.claims, work.want)
-    if work.given:
+    if work.given and work.filled() < work.want:
         yield held_by_giving(work.given, work.want)
     if (work.missing or work.waiting) and not work.making_room:
         shortfall = Shortfall(work.missing, work.waiting, work.want, work.floor, work.pool_waits)

@@ -21,6 +21,7 @@ from stoker.model.snapshot import (
     ServiceState,
     Snapshot,
 )
+from stoker.objects.names import pool_of_place
 
 __all__ = [
     "Standing",
@@ -298,13 +299,14 @@ def ready(world: World, ref: UnitRef) -> int:
 def pools_of(world: World, ref: UnitRef) -> tuple[str, ...]:
     """Pool of each replica of a service, sorted; empty for a node in none."""
     labels = {node.name: dict(node.labels) for node in world.base.nodes}
-    found = [
-        pool_of(labels.get(pod.node, {}), world.desired.fleet.pools)
+    places = [
+        pod.node
         for (unit, _), item in world.standing.items()
         if unit == ref
         for pod in item.live.pods
     ]
-    return tuple(sorted(at[1] if at is not None else "" for at in found))
+    found = [(p, pool_of(labels.get(p, {}), world.desired.fleet.pools)) for p in places]
+    return tuple(sorted(at[1] if at is not None else pool_of_place(p) for p, at in found))
 
 
 def starting(world: World, ref: UnitRef) -> bool:

@@ -161,7 +161,7 @@ def test_the_floor_comes_before_the_share():
 
 
 def test_the_successor_of_a_noticed_spot_replica_may_stand_on_spot_and_no_more():
-    """cases.md row 133: the share is counted as it is once the noticed one is gone."""
+    """The share is counted as it is once the noticed one is gone."""
     going = [*nodes("s1", notice=a_notice()), *nodes("l1", "l2", "s2", "s3")]
     standing = [ready("s1"), ready("l1"), ready("l2")]
 
