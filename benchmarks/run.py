@@ -26,6 +26,7 @@ def modules(section: str) -> list[ModuleType]:
     import bench_apply
     import bench_cli
     import bench_decide
+    import bench_fragments
     import bench_notice
     import bench_one
     import bench_sizes
@@ -33,7 +34,7 @@ def modules(section: str) -> list[ModuleType]:
     import bench_w1
 
     table = {
-        "core": [bench_decide, bench_cli, bench_w1],
+        "core": [bench_decide, bench_fragments, bench_cli, bench_w1],
         "apply": [bench_apply, bench_one, bench_sizes, bench_soak],
         "warmth": [bench_notice],
     }
@@ -48,7 +49,7 @@ def main() -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="name of one module: decide, cli, w1, apply, one, sizes, soak, notice",
+        help="name of one module: decide, fragments, cli, w1, apply, one, sizes, soak, notice",
     )
     options = parser.parse_args()
     from measure import machine

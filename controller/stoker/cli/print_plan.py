@@ -7,6 +7,7 @@ from typing import Any
 
 from stoker.cli.plan_pace import pace
 from stoker.cli.print_bundles import bundles_json
+from stoker.cli.print_spot import spot_lines
 from stoker.cli.style import Style
 from stoker.model.change import ChangeSet
 from stoker.model.fleet import Desired, ModelService
@@ -218,6 +219,8 @@ def _steps(
     title = f"{decision.ref.short}, step by step ({pace(service, updating=decision.updating)})"
     lines = [style.paint(title, "bold")]
     lines.extend(_step_lines(found, slow))
+    if service is not None:
+        lines.extend(spot_lines(desired, service, found))
     leaving = [r for r in decision.retirements if not found.steps]
     lines.extend(f"  -  retire   {r.name}: {r.reason}" for r in leaving)
     for hold in decision.holds:

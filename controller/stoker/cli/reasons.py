@@ -77,7 +77,9 @@ _API = {
 
 _HOLDS = {
     "ChangeWindowClosed": "The fleet has no open change window; what was applied is kept up.",
-    "HeldNoCapacity": "No node can take the replica now, and placement.whenFull is Hold.",
+    "GivesWay": "Replicas leave for a service of higher priority, which may take their room.",
+    "HeldNoCapacity": "No node can take the replica now, and none is asked for (placement.whenFull).",
+    "Reclaiming": "Services of lower priority make room; it starts there once they have left.",
     "SnapshotUnknown": "What the decision needs could not be read, so everything stays as it is.",
     "StartsFailing": "Replicas of this rev do not start, and no older one serves.",
     "Suspended": "Suspended in Git or by hand: nothing of it is written, deleted or scaled.",
@@ -145,7 +147,10 @@ _RULES = {
     "noticed": "The node has been given notice: it will go away.",
     "pods": "The node takes no further pod.",
     "pool": "The node is in none of the service's pools.",
+    "pool-base": "Another pool lacks replicas of its base (placement.pools[].base), which comes first.",
+    "spot-share": "As many replicas as placement.spot.maxPercent allows stand on spot already.",
     "taint": "The node has a taint that the pod does not tolerate.",
+    "topology-spread": "One more replica there would be more than placement.topologySpread allows.",
 }
 
 

@@ -60,6 +60,7 @@ def case_from(
         gpu_products=spec.gpu_products,
         gpu_min_memory_bytes=spec.gpu_min_memory_bytes,
         needs_gpus=shape.shape.requests.device(spec.gpu_resource) > 0,
+        spread_key=spec.limits.spread_key,
     )
     image = canonical_image(shape.shape.image or spec.engine_image)
     return Case(ref, spec, shape, ask, state, image)

@@ -7,7 +7,7 @@ fits later: a class remembers the needs it is full for.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 
 from stoker.decide.booking import Need, Room, misfit
@@ -53,7 +53,7 @@ class NodeClass:
         self._taken = 0
 
     def best(
-        self, need: Need, skip: Collection[str], *, most: bool = False
+        self, need: Need, skip: Container[str], *, most: bool = False
     ) -> tuple[int, str] | None:
         """Free GPUs and name of the node with the least (or most) of them that fits; ties by
         name.
@@ -77,7 +77,7 @@ class NodeClass:
         return None
 
     def best_by(
-        self, order: Hashable, need: Need, skip: Collection[str], key: Callable[[str], Key]
+        self, order: Hashable, need: Need, skip: Container[str], key: Callable[[str], Key]
     ) -> str | None:
         """The fitting node with the smallest key. Calls with an equal `order` give the same
         keys, which only grow within a pass.

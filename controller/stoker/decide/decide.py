@@ -7,7 +7,7 @@ order of its parts. Called by the pass, the command line, the simulator and repl
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -19,7 +19,9 @@ from stoker.decide.explain import named_rejections
 from stoker.decide.holds import held_for_unknown
 from stoker.decide.learn_starts import learn_starts
 from stoker.decide.moves import earliest
+from stoker.decide.no_place import waits_after
 from stoker.decide.place import Index
+from stoker.decide.reclaim import Reclaims
 from stoker.decide.scheduler_mode import count_only
 from stoker.decide.slots import Standing, slots_of
 from stoker.decide.spot_seen import spot_after
@@ -77,7 +79,8 @@ def decide_steps(
     shape_of = {shape.ref: shape for shape in shapes}
     index = Index(snapshot.nodes, snapshot.services, cases, shape_of, now_ms, history.starts)
 
-    # 3. Decide one service after the other; each sees what those before it took.
+    # 3. Decide one service after the other, the important ones first; each sees what those
+    # before it took.
     ledger = ledger_of(desired.fleet, cases, index, snapshot.nodes)
     known = dict(history.entries)
     decisions: list[ServiceDecision] = []
@@ -86,26 +89,37 @@ def decide_steps(
     behind = {each.unit: each for each in desired.held if not each.whole}
     overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
     overrides |= {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
+    counts = {
+        case.ref: wanted(case, _past(known, case).wanted, overrides.get(case.ref)) for case in cases
+    }
+    floors = {
+        case.ref: case.spec.floor(counts[case.ref].replicas)
+        for case in cases
+        if case.ref not in held and not _unknown(case, snapshot)
+    }
+    reclaims = Reclaims(cases, floors, index)
     going = going_away(snapshot.nodes)
     for case in in_turn(cases, going):
-        past = known.get(case.ref, UnitHistory())
+        past = _past(known, case)
         unknown = _unknown(case, snapshot)
         override = overrides.get(case.ref)
         if unknown:
             decision = _left_alone(case, held_for_unknown(unknown))
         elif case.ref in held:
-            decision = _held(case, held[case.ref], wanted(case, past.wanted, override))
+            decision = _held(case, held[case.ref], counts[case.ref])
         else:
-            count = wanted(case, past.wanted, override)
             calm_ms = calm_until(past.calm_until_ms, case, going, now_ms)
             calm = calm_ms is not None and calm_ms > now_ms
             wakes.append(calm_ms if calm else None)
             spot = spot_after(past.spot, case, index, going, now_ms)
             past = replace(past, calm_until_ms=calm_ms, spot=spot)
-            turn = Turn(past.update, desired.revision.commit, ledger, behind.get(case.ref), calm)
-            decision, wake_at_ms, update = _decided(case, index, count, turn, now_ms)
-            wakes += [wake_at_ms, override.until_ms if isinstance(override, Override) else None]
-            known[case.ref] = _learned(replace(past, update=update), decision, now_ms)
+            bounds = Bounds(past.update, ledger.allowance(case), calm, past.pool_waits)
+            turn = Turn(bounds, desired.revision.commit, ledger, reclaims, behind.get(case.ref))
+            decision, step, update = _decided(case, index, counts[case.ref], turn, now_ms)
+            lapses = override.until_ms if isinstance(override, Override) else None
+            turned = update.blocked_rev != past.update.blocked_rev
+            wakes += [step.wake_at_ms, lapses, now_ms if turned else None]
+            known[case.ref] = _learned(replace(past, update=update), decision, case, step, now_ms)
         decisions.append(decision)
         yield decision
 
@@ -226,30 +240,38 @@ def _left_alone(case: Case, hold: Hold) -> ServiceDecision:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is known of a service's updates, the commit of this pass, what the fleet has in motion,
-    and who keeps the service at an older commit.
+    """What bounds a service's step, the commit of this pass, what the fleet has in motion, what
+    services of lower priority may give, and who keeps the service at an older commit.
     """
 
-    past: UpdateHistory
+    bounds: Bounds
     commit: str
     ledger: Ledger
+    reclaims: Reclaims
     behind: Held | None = None
-    calm: bool = False
-    """A notice was withdrawn a moment ago."""
+
+    @property
+    def past(self) -> UpdateHistory:
+        """What is known of the service's updates."""
+        return self.bounds.past
+
+
+def _past(known: Mapping[UnitRef, UnitHistory], case: Case) -> UnitHistory:
+    return known.get(case.ref, UnitHistory())
 
 
 def _decided(
     case: Case, index: Index, count: Count, turn: Turn, now_ms: int
-) -> tuple[ServiceDecision, int | None, UpdateHistory]:
+) -> tuple[ServiceDecision, Step, UpdateHistory]:
     failed = turn.behind is not None and turn.behind.by is HeldBy.FAILED
     whole, recovered = case, False
     apart: tuple[str, ...] = ()
     if failed:
         case, apart, recovered = parted(case, turn.past)
-    in_nodes = case.spec.placement_mode is PlacementMode.NODES
-    way = transition if in_nodes else count_only
-    bounds = Bounds(turn.past, turn.ledger.allowance(case), turn.calm)
-    step = way(case, index, count.replicas, now_ms, bounds)
+    if case.spec.placement_mode is PlacementMode.NODES:
+        step = transition(case, index, count.replicas, now_ms, turn.bounds, turn.reclaims)
+    else:
+        step = count_only(case, index, count.replicas, now_ms, turn.bounds)
     turn.ledger.note(case, step.moving)
     ready = sum(1 for j in step.judged if j.ready)
     holds = step.holds
@@ -268,13 +290,11 @@ def _decided(
         retirements=step.moves.retirements,
         untouched=tuple(sorted((*step.moves.untouched, *apart))),
         holds=holds,
-        attempts=(*step.moves.attempts, *named_rejections(step.tallies)),
+        attempts=(*step.moves.attempts, *step.claims, *named_rejections(step.tallies)),
         rejected=_by_rule(step),
         updating=_is_updating(whole),
     )
-    update = _update(case, turn, step, decision, recovered=recovered)
-    turned = update.blocked_rev != turn.past.blocked_rev
-    return decision, earliest(step.wake_at_ms, now_ms if turned else None), update
+    return decision, step, _update(case, turn, step, decision, recovered=recovered)
 
 
 def _update(
@@ -309,8 +329,11 @@ def _is_updating(case: Case) -> bool:
     )
 
 
-def _learned(past: UnitHistory, decision: ServiceDecision, now_ms: int) -> UnitHistory:
+def _learned(
+    past: UnitHistory, decision: ServiceDecision, case: Case, step: Step, now_ms: int
+) -> UnitHistory:
     held_since_ms = None
     if decision.updating and decision.holds:
         held_since_ms = past.held_since_ms if past.held_since_ms is not None else now_ms
-    return replace(past, wanted=decision.replicas, held_since_ms=held_since_ms)
+    waits = waits_after(past.pool_waits, case, step.judged, now_ms)
+    return replace(past, wanted=decision.replicas, held_since_ms=held_since_ms, pool_waits=waits)

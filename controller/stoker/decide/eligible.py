@@ -52,6 +52,8 @@ class Ask:
     gpu_products: tuple[str, ...] = ()
     gpu_min_memory_bytes: int | None = None
     needs_gpus: bool = True
+    spread_key: str = ""
+    """The node label whose domains the service spreads over; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,13 @@ def _no_affinity(_node: Node, labels: Labels, ask: Ask) -> str:
     return "matches no term of the required node affinity"
 
 
+def _no_domain(_node: Node, labels: Labels, ask: Ask) -> str:
+    """As the scheduler: a node without the label is in no domain and takes nothing."""
+    if not ask.spread_key or ask.spread_key in labels:
+        return ""
+    return f"has no label {ask.spread_key}, by which the service spreads"
+
+
 def _uncountable(node: Node, _labels: Labels, ask: Ask) -> str:
     return (
         f"GPUs cannot be counted: {node.gpu_unknown}" if ask.needs_gpus and node.gpu_unknown else ""
@@ -187,6 +196,7 @@ RULES: tuple[tuple[str, Check], ...] = (
     ("taint", _tainted),
     ("node-selector", _not_selected),
     ("node-affinity", _no_affinity),
+    ("topology-spread", _no_domain),
     ("gpu-unknown", _uncountable),
     ("gpu-product", _wrong_product),
     ("gpu-memory", _too_little_memory),

@@ -5,12 +5,13 @@ decide calls named_rejections, the command line and report call explain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from stoker.decide.spot_seen import spot_lines
 from stoker.decide.tally import Tally
 from stoker.model.fleet import Desired, ModelService, PlacementMode
 from stoker.model.history import History
+from stoker.model.limits import PlacementLimits
 from stoker.model.plan import Attempt, Plan, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.times import rfc3339
@@ -92,7 +93,8 @@ def _place(spec: ModelService, decision: ServiceDecision) -> Iterable[str]:
     if decision.mode is PlacementMode.SCHEDULER:
         yield "PLACE  placement.mode is Scheduler: nodes are the scheduler's choice"
     else:
-        yield f"PLACE  order ReadyPoolPack; pools {' > '.join(spec.pools) or 'all of the fleet'}"
+        pools = " > ".join(map(_pool(spec.limits), spec.pools)) or "all of the fleet"
+        yield f"PLACE  order {spec.placement_order}; pools {pools}{_limits(spec.limits)}"
     rows = [COLUMNS, *(_row(attempt) for attempt in decision.attempts)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows if decision.attempts else ():
@@ -101,6 +103,24 @@ def _place(spec: ModelService, decision: ServiceDecision) -> Iterable[str]:
     if decision.rejected:
         counts = ", ".join(f"{rule} {count}" for rule, count in decision.rejected)
         yield f"  nodes turned away, by rule: {counts}"
+
+
+def _pool(limits: PlacementLimits) -> Callable[[str], str]:
+    """Name of a pool, with its base where it has one."""
+
+    def told(name: str) -> str:
+        return f"{name} (base {limits.base(name)})" if limits.base(name) else name
+
+    return told
+
+
+def _limits(limits: PlacementLimits) -> str:
+    told = ""
+    if limits.spot_max_percent is not None:
+        told += f", spot at most {limits.spot_max_percent} %"
+    if limits.spread_key:
+        told += f", spread over {limits.spread_key} (maxSkew {limits.max_skew})"
+    return told
 
 
 def _row(attempt: Attempt) -> tuple[str, str, str, str]:

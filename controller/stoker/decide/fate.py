@@ -17,6 +17,7 @@ from stoker.decide.slots import Slot, Standing, slots_of
 from stoker.model.fleet import PlacementMode
 from stoker.model.moves import OnNotice
 from stoker.model.snapshot import LivePlacement, Notice
+from stoker.objects.names import pool_of_place
 
 __all__ = ["Fate", "Judged", "is_home", "judge", "latest_stop_ms", "victims"]
 
@@ -110,7 +111,8 @@ def _judged(case: Case, index: Index, slot: Slot) -> Judged:
     outdated = slot.placement.rev != case.rev or not is_home(case, slot.placement)
     told = node.notice if node is not None else None
     notice = None if told is not None and told.vacates else told
-    forced = _forced_reason(slot, gone=node is None, notice=notice)
+    unknown = node is None and not index.pool(case, slot.node)
+    forced = _forced_reason(slot, gone=unknown, notice=notice)
     reason = forced or _moving_reason(case, index, slot, known=node is not None)
     if slot.standing is Standing.LEAVING:
         fate, reason = Fate.LEAVING, reason or "no longer wanted"
@@ -131,7 +133,8 @@ def _forced_reason(slot: Slot, *, gone: bool, notice: Notice | None) -> str:
     if notice is not None:
         return f"node {slot.node} goes away ({notice.kind})"
     if gone and slot.placement.node and not slot.bound:
-        return f"node {slot.node} is gone"
+        pool = pool_of_place(slot.node)
+        return f"pool {pool} is none of its pools" if pool else f"node {slot.node} is gone"
     return ""
 
 

@@ -6,15 +6,19 @@ status and docs; they never change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from stoker.decide.case import Case
+from stoker.decide.closed import NOTHING_CLOSED, Closed
 from stoker.decide.fate import Judged
 from stoker.decide.place import Index
+from stoker.decide.reclaim import Claim
 from stoker.decide.retire import drain_ends_ms
 from stoker.decide.slots import departing_pods
 from stoker.decide.tally import Tally
+from stoker.model.fleet import WhenFull
+from stoker.model.history import PoolWait
 from stoker.model.plan import Hold
 from stoker.model.shape import Resources
 from stoker.model.snapshot import Replica
@@ -24,7 +28,9 @@ __all__ = [
     "Departing",
     "Shortfall",
     "departing_nodes",
+    "held_by_giving",
     "held_for_capacity",
+    "held_for_claims",
     "held_for_stuck_rev",
     "held_for_unknown",
     "why_stuck",
@@ -47,10 +53,15 @@ class Shortfall:
     waiting: int
     want: int
     floor: int
+    waits: tuple[PoolWait, ...] = ()
 
 
 def held_for_capacity(
-    case: Case, shortfall: Shortfall, tallies: tuple[Tally, ...], departing: tuple[Departing, ...]
+    case: Case,
+    shortfall: Shortfall,
+    tallies: tuple[Tally, ...],
+    departing: tuple[Departing, ...],
+    closed: Closed = NOTHING_CLOSED,
 ) -> Hold:
     """No node can take the replica: HeldNoCapacity, or WaitingForDeparture when room is
     coming free on a node that the service itself is leaving.
@@ -64,14 +75,41 @@ def held_for_capacity(
         message += f": {looked}"
     if departing:
         return Hold("WaitingForDeparture", message, _when(departing[0]))
-    pools = ", ".join(pool.name for pool in case.ask.pools) or "any pool (the service has none)"
+    listed = [pool.name for pool in case.ask.pools if closed.pool(pool.name) is None]
+    pools = ", ".join(listed) or "any pool (the service has none)"
     remedy = (
         f"{_count(case.need.gpus, 'free GPU')} on one node of {pools};"
-        f" whenFull is {case.spec.when_full}, so no new node is asked for"
+        f" whenFull is {case.spec.when_full}, {_asked(case, shortfall.waits)}"
     )
     if shortfall.waiting:
         remedy += f"; or disruption.minReady below {shortfall.floor}, so that one can leave first"
     return Hold("HeldNoCapacity", message, remedy)
+
+
+def _asked(case: Case, waits: Sequence[PoolWait]) -> str:
+    """Whether a new node is asked for, for people."""
+    if case.spec.when_full is WhenFull.HOLD:
+        return "so no new node is asked for"
+    told = [f"{wait.pool} gave none, asked again at {rfc3339(wait.until_ms)}" for wait in waits]
+    return "; ".join(told) or "and no pool may be asked for a new node now"
+
+
+def held_for_claims(claims: Sequence[Claim], want: int) -> Hold:
+    """Others make room, and what found no place starts there once they have left."""
+    where = "; ".join(f"{claim.node} from {claim.reason}" for claim in claims[:3])
+    verb = "waits" if len(claims) == 1 else "wait"
+    message = f"{len(claims)} of {want} replicas {verb} for room that others make: {where}"
+    return Hold("Reclaiming", message, "goes on by itself once they have left")
+
+
+def held_by_giving(given: Sequence[Judged], want: int) -> Hold:
+    """Replicas of this service leave for one of higher priority."""
+    where = "; ".join(sorted(f"{j.slot.node} {j.reason}" for j in given)[:3])
+    return Hold(
+        "GivesWay",
+        f"{_count(len(given), 'replica')} of {want} leaving: {where}",
+        "a free place elsewhere, a higher priority, or disruption.minReady, which is never taken",
+    )
 
 
 def why_stuck(case: Case, want: int, stuck: Iterable[Judged]) -> str:

@@ -17,7 +17,7 @@ from stoker.decide.slots import Standing
 from stoker.model.moves import OnNotice
 from stoker.model.plan import Attempt, Placement, Retirement
 from stoker.model.snapshot import LivePlacement
-from stoker.objects.names import deployment_name
+from stoker.objects.names import deployment_name, pool_of_place
 
 __all__ = ["Moves", "Standings", "earliest", "write_moves"]
 
@@ -165,6 +165,12 @@ _VERDICTS = {
 }
 
 
+def _room(choice: Choice) -> str:
+    if pool_of_place(choice.node.name):
+        return "no node has room, so any node of the pool, also a new one"
+    return f"{choice.free_gpus} free GPUs"
+
+
 def _attempts(case: Case, index: Index, standings: Standings) -> tuple[Attempt, ...]:
     """Where replicas stand, sorted by node, then where new ones go, in the order chosen."""
     going = {(j.slot.placement.name, j.slot.index) for j in standings.going}
@@ -184,7 +190,7 @@ def _attempts(case: Case, index: Index, standings: Standings) -> tuple[Attempt, 
         Attempt(
             choice.node.name,
             choice.pool,
-            f"create: {choice.free_gpus} free GPUs",
+            f"create: {_room(choice)}{choice.beyond and f', {choice.beyond}'}",
             readiness=choice.readiness,
         )
         for choice in standings.starts

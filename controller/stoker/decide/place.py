@@ -7,16 +7,17 @@ replica of it), so its cost does not grow with the nodes of the fleet. Called by
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from stoker.decide.answers import Answer, answer_of
 from stoker.decide.booking import Need, Room, book_missing_pods, misfit
 from stoker.decide.case import Case
 from stoker.decide.classes import NodeClass
+from stoker.decide.closed import NOTHING_CLOSED, Closed, Skip
 from stoker.decide.eligible import (
     Ask,
     ask_labels,
-    first_rejection,
     must_move,
     pool_of,
 )
@@ -31,8 +32,9 @@ from stoker.decide.order import (
     warmth_rank,
 )
 from stoker.decide.queues import starts_under_way
-from stoker.decide.ready_in import Facts
-from stoker.decide.tally import RULE_ORDER, SHORTAGES, Tally
+from stoker.decide.ready_in import P90_PERCENT, PROVISION_MS, Facts
+from stoker.decide.tally import RULE_ORDER, Tally
+from stoker.decide.turned_away import Turned
 from stoker.decide.warmth import Warmth
 from stoker.model.fleet import PlacementOrder
 from stoker.model.plan import Readiness
@@ -40,18 +42,23 @@ from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources, UnitShape
 from stoker.model.snapshot import Node, Replica, ServiceState
 from stoker.model.start_samples import NO_STARTS, Starts
+from stoker.objects.names import pool_of_place
 
 __all__ = ["Choice", "Index"]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A node that was chosen, and how many of its GPUs were free before."""
+    """A node that was chosen, and how many of its GPUs were free before.
+
+    `beyond` says which limits of the service it goes beyond for the floor; empty for none.
+    """
 
     node: Node
     pool: str
     readiness: Readiness
     free_gpus: int
+    beyond: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +68,6 @@ class _Place:
     nearness: Key
     bucket: int
     pool: int
-
-
-@dataclass(slots=True)
-class _Answer:
-    """What RULES say about one ask: usable classes with their pool, and who was turned away."""
-
-    usable: dict[int, tuple[int, str]]
-    rejected: tuple[Tally, ...]
 
 
 class Index:
@@ -96,10 +95,11 @@ class Index:
                 self.begin(case, name, pod)
         self._classes: list[NodeClass] = []
         self._class_of: dict[str, int] = {}
-        self._answers: dict[Ask, _Answer] = {}
+        self._answers: dict[Ask, Answer] = {}
         self._by_signals = any(case.spec.placement_order.reads_signals for case in cases)
         self._active = active_services(self._nodes.values(), services) if self._by_signals else {}
-        self._group(sorted(set().union(*(ask_labels(case.ask) for case in cases))))
+        spread_keys = sorted({case.ask.spread_key for case in cases} - {""})
+        self._group(sorted(set().union(*(ask_labels(case.ask) for case in cases))), spread_keys)
 
     def node(self, name: str) -> Node | None:
         """That node; None when it is not in the snapshot."""
@@ -107,8 +107,18 @@ class Index:
 
     def pool(self, case: Case, name: str) -> str:
         """Name of the service's pool that the node is in; empty for none."""
+        if asked := pool_of_place(name):
+            return next((pool.name for pool in case.ask.pools if pool.name == asked), "")
         found = pool_of(self._labels.get(name, {}), case.ask.pools)
         return found[1] if found is not None else ""
+
+    def domain(self, case: Case, name: str) -> str:
+        """The domain of that node for the service's spread; empty for none."""
+        return self._labels.get(name, {}).get(case.ask.spread_key, "")
+
+    def domains(self, case: Case) -> Mapping[str, tuple[str, ...]]:
+        """By pool: the domains in which RULES let some node pass; empty without a spread."""
+        return self._answer(case.ask).domains
 
     def must_move(self, case: Case, name: str) -> str:
         """Why a replica of the service on that node has to move some day; empty: it may stay."""
@@ -117,6 +127,16 @@ class Index:
     def readiness(self, case: Case, name: str) -> Readiness:
         """The estimate for a start of the service there, were it the only one."""
         return self._estimates.of(case, self._warmth.facts(case, name), self._labels[name])
+
+    def readiness_of_new(self, case: Case) -> Readiness:
+        """The estimate for a start on a node that has to be added first."""
+        cold = self._estimates.next(case, Facts(), {})
+        return replace(
+            cold,
+            p50_ms=cold.p50_ms + PROVISION_MS,
+            p90_ms=cold.p90_ms + PROVISION_MS * P90_PERCENT // 100,
+            facts=f"a new node, {cold.facts}",
+        )
 
     def begin(self, case: Case, name: str, pod: Replica | None = None) -> None:
         """Let a start there take its place in the queues of its sources; a pod stands already."""
@@ -130,7 +150,13 @@ class Index:
         return self._estimates.key(case, self._warmth.facts(case, name), self._labels[name])
 
     def pick(
-        self, case: Case, *, urgent: bool, own: Collection[str], barred: Mapping[str, str]
+        self,
+        case: Case,
+        *,
+        urgent: bool,
+        own: Collection[str],
+        barred: Mapping[str, str],
+        closed: Closed = NOTHING_CLOSED,
     ) -> Choice | None:
         """The best node for one more replica; None when nothing fits.
 
@@ -139,9 +165,13 @@ class Index:
         came from; for any other, nodes in `own` rank as if they held nothing, so that a
         service's own replicas never attract its own scale-up.
         """
-        answer = self._answer(case.ask)
-        best = self._best_special(case, answer, own, barred, urgent=urgent)
-        skip = {*own, *barred}
+        answer = Answer(self._answer(case.ask).within(closed))
+        shut: Container[str] = barred
+        skip: Container[str] = {*own, *barred}
+        if closed.domains:
+            shut = Skip((), barred, closed, self._labels)
+            skip = Skip(own, barred, closed, self._labels)
+        best = self._best_special(case, answer, own, shut, urgent=urgent)
         for place, number in self._nearest_first(case, answer, urgent=urgent):
             if best is not None and place.nearness > best[0]:
                 break
@@ -178,41 +208,40 @@ class Index:
         return not missing
 
     def rejections(
-        self, case: Case, barred: Mapping[str, str], *, thorough: bool
+        self,
+        case: Case,
+        barred: Mapping[str, str],
+        *,
+        thorough: bool,
+        closed: Closed = NOTHING_CLOSED,
     ) -> tuple[Tally, ...]:
         """Who was turned away and by which rule, those nearest to being chosen first.
 
-        Nodes that fit are in no tally. Unless `thorough`, nodes with enough free GPUs
-        are taken to fit: looking at each is worth its time only when no place was found.
+        Nodes that fit are in no tally.
         """
         answer = self._answer(case.ask)
-        turned: dict[tuple[str, str], list[tuple[str, int]]] = {}
-        for number, (_, pool) in answer.usable.items():
-            home = self._classes[number]
-            short = home.short_of_gpus(case.need)
-            if short is not None:
-                turned.setdefault(("gpus", pool), []).append(short)
-            for rule, name, count in home.misfits(case.need) if thorough else ():
-                turned.setdefault((rule, pool), []).append((name, count))
-        for name, rule in sorted(barred.items()):
-            usable = answer.usable.get(self._class_of.get(name, -1))
-            if usable is not None and not misfit(self._rooms[name], case.need):
-                turned.setdefault((rule, usable[1]), []).append((name, 1))
-        tallies = [
-            Tally(rule, sum(count for _, count in found), name, self._why(case, rule, name), pool)
-            for (rule, pool), found in turned.items()
-            for name in [min(found)[0]]
-        ]
-        tallies.extend(answer.rejected)
+        turned = Turned(
+            case,
+            answer.usable,
+            self._classes,
+            self._class_of,
+            self._nodes,
+            self._labels,
+            self._rooms,
+            barred,
+            closed,
+        )
+        tallies = [*turned.tallies(thorough=thorough), *answer.rejected]
         return tuple(sorted(tallies, key=lambda tally: (-RULE_ORDER[tally.rule], tally.node)))
 
-    def _group(self, keys: list[str]) -> None:
+    def _group(self, keys: list[str], spread_keys: list[str]) -> None:
         numbers: dict[tuple[object, ...], int] = {}
         for name, node in self._nodes.items():
             labels = self._labels[name]
             facts = self._warmth.common(name)
             signature = (
                 tuple(labels.get(key) for key in keys),
+                tuple(key in labels for key in spread_keys),
                 node.taints,
                 node.ready,
                 node.cordoned,
@@ -228,29 +257,15 @@ class Index:
             self._classes[number].names.append(name)
             self._class_of[name] = number
 
-    def _answer(self, ask: Ask) -> _Answer:
+    def _answer(self, ask: Ask) -> Answer:
         known = self._answers.get(ask)
         if known is not None:
             return known
-        usable: dict[int, tuple[int, str]] = {}
-        turned: dict[str, list[tuple[str, str, int]]] = {}
-        for number, home in enumerate(self._classes):
-            rejection = first_rejection(home.node, home.labels, ask)
-            if rejection is not None:
-                entry = (home.names[0], rejection.reason, len(home.names))
-                turned.setdefault(rejection.rule, []).append(entry)
-                continue
-            pool = pool_of(home.labels, ask.pools)
-            assert pool is not None, "the first rule turns away nodes of other pools"
-            usable[number] = pool
-        rejected = tuple(
-            Tally(rule, sum(count for _, _, count in found), *min(found)[:2])
-            for rule, found in turned.items()
-        )
-        return self._answers.setdefault(ask, _Answer(usable, rejected))
+        answer = answer_of(ask, self._classes, self._labels)
+        return self._answers.setdefault(ask, answer)
 
     def _nearest_first(
-        self, case: Case, answer: _Answer, *, urgent: bool
+        self, case: Case, answer: Answer, *, urgent: bool
     ) -> list[tuple[_Place, int]]:
         """Usable classes, nearest first, by what all their nodes hold."""
         bucket_of: dict[tuple[bool, bool, str], int] = {}
@@ -268,9 +283,9 @@ class Index:
     def _best_special(
         self,
         case: Case,
-        answer: _Answer,
+        answer: Answer,
         own: Collection[str],
-        barred: Mapping[str, str],
+        barred: Container[str],
         *,
         urgent: bool,
     ) -> tuple[Key, Key] | None:
@@ -305,7 +320,7 @@ class Index:
         nearness = near(order, bucket=bucket, pool=pool, warmth=warmth, urgent=urgent)
         return _Place(nearness, bucket, pool)
 
-    def _best_of_class(self, case: Case, home: NodeClass, skip: Collection[str]) -> str | None:
+    def _best_of_class(self, case: Case, home: NodeClass, skip: Container[str]) -> str | None:
         """The node of a class that the order of the service puts first."""
         order = case.spec.placement_order
         if not order.reads_signals:
@@ -333,11 +348,3 @@ class Index:
             stand = Stand(free_gpus, own_here, name)
         within = place_in_class(order, stand, bucket=place.bucket, pool=place.pool, urgent=urgent)
         return place.nearness, within
-
-    def _why(self, case: Case, rule: str, name: str) -> str:
-        """The words for one node that a room rule turned away."""
-        if rule == "gpus":
-            total = self._nodes[name].allocatable.device(case.spec.gpu_resource)
-            free = max(0, self._rooms[name].device(case.spec.gpu_resource))
-            return f"{free} of {total} GPUs free, a replica needs {case.need.gpus}"
-        return SHORTAGES[rule]

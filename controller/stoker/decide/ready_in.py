@@ -19,6 +19,7 @@ __all__ = [
     "CONTAINER_START_MS",
     "LEAST_SAMPLES",
     "P90_PERCENT",
+    "PROVISION_MS",
     "SCHEDULE_MS",
     "Facts",
     "estimate",
@@ -30,6 +31,8 @@ SCHEDULE_MS = 2_000
 """Nominated to Scheduled to Pulling on a node that stands. Seed 003 (EKS lab, 14:55:18 to :20)."""
 CONTAINER_START_MS = 1_000
 """Pulled to Started. Seed 003 (14:59:04 to :05)."""
+PROVISION_MS = 167_000
+"""Nominated to Scheduled where the node has to be made. Seed 003 (14:52:31 to 14:55:18)."""
 IMAGE_BYTES = 9_000_000_000
 """An engine image where its size is unknown. Seed 003: `vllm/vllm-openai` is 9 GB."""
 IMAGE_BYTES_PER_SECOND = 40_000_000

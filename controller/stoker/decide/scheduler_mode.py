@@ -15,9 +15,10 @@ from stoker.decide.case import Case
 from stoker.decide.fate import Fate, Judged, is_home, judge, victims
 from stoker.decide.holds import Shortfall, departing_nodes, held_for_capacity
 from stoker.decide.moves import Moves, Standings, earliest, write_moves
+from stoker.decide.numbers import ready_count
 from stoker.decide.place import Index
 from stoker.decide.transition import Step
-from stoker.decide.work import Work, ready_count
+from stoker.decide.work import Work
 from stoker.model.plan import Attempt, Hold, Placement
 from stoker.model.snapshot import LivePlacement
 from stoker.objects.names import deployment_name

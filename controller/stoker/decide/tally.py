@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stoker.decide.booking import Need, Room
 from stoker.decide.eligible import FIT_RULES, RULES
+from stoker.model.snapshot import Node
 
-__all__ = ["RULE_ORDER", "SHORTAGES", "Tally"]
+__all__ = ["LIMIT_RULES", "RULE_ORDER", "SHORTAGES", "Tally", "shortage"]
 
-RULE_ORDER = {rule: place for place, rule in enumerate([name for name, _ in RULES] + [*FIT_RULES])}
+LIMIT_RULES = ("pool-base", "spot-share")
+"""Rules by which a service shares its replicas out; asked by place, between RULES and FIT_RULES.
+`topology-spread`, the third, is among RULES, for nodes without the label."""
+RULE_ORDER = {
+    rule: place
+    for place, rule in enumerate([name for name, _ in RULES] + [*LIMIT_RULES, *FIT_RULES])
+}
 SHORTAGES = {
     "leaving-here": "a replica of this service is still leaving",
     "failed-here": "a replica of this service is stuck",
@@ -28,3 +36,12 @@ class Tally:
     node: str
     reason: str
     pool: str = ""
+
+
+def shortage(rule: str, node: Node, room: Room, need: Need) -> str:
+    """The words for one node that a room rule turned away."""
+    if rule == "gpus":
+        total = node.allocatable.device(need.gpu_resource)
+        free = max(0, room.device(need.gpu_resource))
+        return f"{free} of {total} GPUs free, a replica needs {need.gpus}"
+    return SHORTAGES[rule]

@@ -7,28 +7,37 @@ the same facts always give the same step. Additions come first.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stoker.decide.bounds import FREE, Bounds
 from stoker.decide.case import Case
 from stoker.decide.disruption import held_for_fleet
+from stoker.decide.eligible import FIT_RULES
 from stoker.decide.fate import Judged, judge
 from stoker.decide.holds import (
     Shortfall,
     departing_nodes,
+    held_by_giving,
     held_for_capacity,
+    held_for_claims,
     held_for_stuck_rev,
     why_stuck,
 )
 from stoker.decide.moves import Moves, Standings, earliest, write_moves
+from stoker.decide.no_place import ask_for_moves, ask_for_nodes, take_room
+from stoker.decide.numbers import live_count, ready_count
 from stoker.decide.place import Index
+from stoker.decide.reclaim import Reclaims
 from stoker.decide.slots import Standing
 from stoker.decide.tally import Tally
 from stoker.decide.updates import NO_TRIAL, Trial, held_for_pause
-from stoker.decide.work import Work, live_count, ready_count
-from stoker.model.plan import Hold
+from stoker.decide.work import Work
+from stoker.model.plan import Attempt, Hold
 
 __all__ = ["Step", "transition"]
+
+HINTS = 3
+"""Nodes that are looked at for what another priority would give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,8 @@ class Step:
     judged: tuple[Judged, ...]
     holds: tuple[Hold, ...] = ()
     tallies: tuple[Tally, ...] = ()
+    claims: tuple[Attempt, ...] = ()
+    """Nodes on which others make room for what found no place."""
     wake_at_ms: int | None = None
     trial: Trial = NO_TRIAL
     moving: int = 0
@@ -47,16 +58,27 @@ class Step:
     """Why the rev is to blame next to an older one that serves; empty when it is not."""
 
 
-def transition(case: Case, index: Index, want: int, now_ms: int, bounds: Bounds = FREE) -> Step:
+def transition(
+    case: Case,
+    index: Index,
+    want: int,
+    now_ms: int,
+    bounds: Bounds = FREE,
+    reclaims: Reclaims | None = None,
+) -> Step:
     """One step towards `want` replicas of the current rev, each on a node that may hold it."""
-    work = Work(case, index, want, case.spec.floor(want), now_ms, bounds=bounds)
+    floor = case.spec.floor(want)
+    work = Work(case, index, want, floor, now_ms, bounds=bounds, reclaims=reclaims)
     work.sort_out(judge(case, index))
     work.start_missing()
+    take_room(work)
+    ask_for_nodes(work)
     work.leave_forced()
     work.give_up_useless()
     work.retire_surplus()
     work.surge()
     work.drain_first()
+    ask_for_moves(work)
     standings = Standings(work.judged, (*work.going, *work.leaving), tuple(work.starts), want)
     moves = write_moves(case, index, case.state.placements, standings, now_ms)
     tallies = _tallies(work)
@@ -67,6 +89,7 @@ def transition(case: Case, index: Index, want: int, now_ms: int, bounds: Bounds 
         judged=work.judged,
         holds=holds,
         tallies=tallies,
+        claims=tuple(claim.attempt for claim in work.claims),
         wake_at_ms=earliest(work.wake_at_ms, moves.wake_at_ms),
         trial=work.trial,
         failed=failed,
@@ -78,7 +101,7 @@ def _tallies(work: Work) -> tuple[Tally, ...]:
     """Who was turned away; where no place was found, looked at node by node."""
     if not work.missing and not work.waiting:
         return work.tallies
-    return work.index.rejections(work.case, work.barred, thorough=True)
+    return work.rejections(thorough=True)
 
 
 def _why_blamed(work: Work) -> str:
@@ -99,7 +122,17 @@ def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
         yield held_for_pause(work.trial, ready_count(work.good), live_count(old))
     if work.waits_for_fleet:
         yield held_for_fleet(work.bounds.allowance)
+    if work.claims:
+        yield held_for_claims(work.claims, work.want)
+    if work.given and work.filled() < work.want:
+        yield held_by_giving(work.given, work.want)
     if (work.missing or work.waiting) and not work.making_room:
-        shortfall = Shortfall(work.missing, work.waiting, work.want, work.floor)
+        shortfall = Shortfall(
+            work.missing, work.waiting, work.want, work.floor, work.bounds.pool_waits
+        )
         departing = departing_nodes(work.case, work.index)
-        yield held_for_capacity(work.case, shortfall, tallies, departing)
+        closed = work.limits.told(work.remaining())
+        full = [tally.node for tally in tallies if tally.rule in FIT_RULES]
+        hint = work.reclaims.hint(work.case, full[:HINTS]) if work.reclaims is not None else ""
+        hold = held_for_capacity(work.case, shortfall, tallies, departing, closed)
+        yield replace(hold, remedy=f"{hold.remedy}; or {hint}") if hint else hold

@@ -1,7 +1,8 @@
 """In which order services are decided: who comes first takes the room that is left. Pure.
 
-Services with replicas on nodes that go away come before the others, of these first those that
-serve most there, as far as that is known; ties by ref. Called by decide.
+Higher priority first. Of equal priority, services with replicas on nodes that go away come before
+the others, and first those that serve most there, as far as that is known; ties by ref. Called by
+decide.
 """
 
 from __future__ import annotations
@@ -26,11 +27,10 @@ def going_away(nodes: Iterable[Node]) -> dict[str, Node]:
 
 
 def in_turn(cases: Iterable[Case], going: dict[str, Node]) -> tuple[Case, ...]:
-    """The cases in the order of their turns; as they came where no node goes away."""
-    cases = tuple(cases)
-    if not going:
-        return cases
-    return tuple(sorted(cases, key=lambda case: (*_rank(case, going), case.ref)))
+    """The cases in the order of their turns."""
+    return tuple(
+        sorted(cases, key=lambda case: (-case.spec.priority, *_rank(case, going), case.ref))
+    )
 
 
 def calm_until(known: int | None, case: Case, going: dict[str, Node], now_ms: int) -> int | None:

@@ -6,60 +6,23 @@ every voluntary move counts against maxConcurrentMoves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
-from stoker.decide.bounds import FREE, Bounds
-from stoker.decide.case import Case
-from stoker.decide.disruption import voluntary_departures
 from stoker.decide.fate import Fate, Judged, latest_stop_ms, victims
 from stoker.decide.holds import departing_nodes
+from stoker.decide.limits import Wish, out_of_place
 from stoker.decide.moves import earliest
-from stoker.decide.place import Choice, Index
+from stoker.decide.numbers import Numbers, live_count, ready_count
 from stoker.decide.slots import Standing, is_occupied
 from stoker.decide.tally import Tally
-from stoker.decide.updates import NO_TRIAL, Trial, trial_of
+from stoker.decide.updates import trial_of
 
-__all__ = ["Work", "live_count", "ready_count"]
+__all__ = ["Work"]
 
 
 @dataclass(slots=True)
-class Work:
-    """The running numbers of one transition; starts and goings only ever grow.
-
-    The methods without underscore are its steps, in this order. `placeless` starts take no
-    node (mode Scheduler).
-    """
-
-    case: Case
-    index: Index
-    want: int
-    floor: int
-    now_ms: int
-    placeless: bool = False
-    bounds: Bounds = FREE
-    trial: Trial = NO_TRIAL
-    good: list[Judged] = field(default_factory=list)
-    moving: list[Judged] = field(default_factory=list)
-    forced: list[Judged] = field(default_factory=list)
-    leaving: list[Judged] = field(default_factory=list)
-    barred: dict[str, str] = field(default_factory=dict)
-    own: set[str] = field(default_factory=set)
-    starts: list[Choice] = field(default_factory=list)
-    added: int = 0
-    """Placeless starts."""
-    going: list[Judged] = field(default_factory=list)
-    tallies: tuple[Tally, ...] = ()
-    """Who was turned away, before anything was placed here."""
-    missing: int = 0
-    """Replicas without a place, after start_missing."""
-    waiting: int = 0
-    """Moves that found no free place, after surge."""
-    making_room: bool = False
-    """Something leaves so that a successor can start there in a later pass."""
-    blamed: bool = False
-    """The rev itself seems to be broken: nothing more is bought of it."""
-    wake_at_ms: int | None = None
+class Work(Numbers):
+    """The steps of one transition: its methods without underscore, in this order."""
 
     # 1. What stands.
     def sort_out(self, judged: tuple[Judged, ...]) -> None:
@@ -70,19 +33,24 @@ class Work:
             Fate.FORCED: self.forced,
             Fate.LEAVING: self.leaving,
         }
+        taken = self.reclaims.taken(self.case.ref) if self.reclaims is not None else {}
         for j in judged:
-            lists[j.fate].append(j)
+            if j.key in taken and j.fate is not Fate.LEAVING:
+                self.going.append(replace(j, fate=Fate.FORCED, reason=taken[j.key]))
+                self.given.append(self.going[-1])
+            elif j.key in taken:
+                lists[j.fate].append(replace(j, reason=taken[j.key]))
+                self.given.append(lists[j.fate][-1])
+            else:
+                lists[j.fate].append(j)
             self.own.add(j.slot.node)
         self._bar_nodes()
         self.trial = trial_of(self.case, judged, self.bounds.past, self.now_ms)
         if self.trial.ends_ms is not None:
             self.wake_at_ms = earliest(self.wake_at_ms, self.trial.ends_ms)
         self.blamed = self._rev_is_to_blame()
-
-    @property
-    def judged(self) -> tuple[Judged, ...]:
-        """Every replica that stands."""
-        return (*self.good, *self.moving, *self.forced, *self.leaving)
+        if self.limits.any:
+            self._put_in_place()
 
     # 2. Additions first: replicas that nothing standing stands for.
     def start_missing(self) -> None:
@@ -95,7 +63,7 @@ class Work:
         if self.blamed:
             limit = 0
         elif any(j.outdated for j in (*self.moving, *self.forced)):
-            limit = min(short, max(urgent, self._moves_allowed()))
+            limit = min(short, max(urgent, self.moves_allowed()))
         for number in range(limit):
             if not self._start(urgent=number < urgent):
                 self.missing = limit - number
@@ -153,21 +121,22 @@ class Work:
             return
         serving = ready_count(self.good) + ready_count(self.moving)
         surplus = min(serving - self.want, self._retirements_allowed())
-        ready = [j for j in (*victims(self.moving), *victims(self.good)) if j.ready]
+        good = self.limits.order_of_going(j for j in self.good if j.ready)
+        ready = [*(j for j in victims(self.moving) if j.ready), *good]
         self.going.extend(ready[: max(0, surplus)])
 
     # 6. Successors for replicas that must move, onto GPUs known to be free.
     def surge(self) -> None:
         """Start as many as the budget allows once nothing else is missing."""
         movers = live_count(self._staying(self.moving))
-        complete = self.filled() >= self.want and not self.missing
+        complete = self.filled() >= self.want and not self.missing and not self.claims
         if self.blamed or not complete:
             return
-        if self._homeless():
+        if self.homeless():
             self.waiting = movers
             return
         room = self.want - live_count(self._staying(self.good)) - self.started()
-        for _ in range(min(self._moves_allowed(), room, movers)):
+        for _ in range(min(self.moves_allowed(), room, movers)):
             if not self._start(urgent=False):
                 self.waiting = movers
                 return
@@ -177,7 +146,7 @@ class Work:
         """Let one old replica go when that makes the place for its successor."""
         if not (self.missing or self.waiting) or self.blamed:
             return
-        if self._moves_allowed() <= 0 or departing_nodes(self.case, self.index):
+        if self.moves_allowed() <= 0 or departing_nodes(self.case, self.index):
             return
         if any(self._frees_a_place(j) for j in self.going):
             return
@@ -195,8 +164,11 @@ class Work:
             self.added += 1
             return True
         if not self.tallies:
-            self.tallies = self.index.rejections(self.case, self.barred, thorough=False)
-        choice = self.index.pick(self.case, urgent=urgent, own=self.own, barred=self.barred)
+            self.tallies = self.rejections(thorough=False)
+        choice = self.limits.pick(
+            Wish(self.remaining(), self.own, self.barred, urgent=urgent),
+            floor=self.filled() < self.floor,
+        )
         if choice is None:
             return False
         self.index.book(choice.node.name, self.case.need)
@@ -205,79 +177,19 @@ class Work:
         self.starts.append(choice)
         return True
 
-    def started(self) -> int:
-        """Starts of this pass."""
-        return len(self.starts) + self.added
+    def rejections(self, *, thorough: bool) -> tuple[Tally, ...]:
+        """Who is turned away from one more start, within all limits."""
+        closed = self.limits.told(self.remaining())
+        return self.index.rejections(self.case, self.barred, thorough=thorough, closed=closed)
 
-    def filled(self) -> int:
-        """Capacity bought that need not leave by force, starts of this pass included."""
-        staying = self._staying((*self.good, *self.moving))
-        return live_count(staying) + self.started()
-
-    def _moves_allowed(self) -> int:
-        """Voluntary moves that may begin: none while an earlier one is under way."""
-        unfinished = sum(1 for j in self._staying(self.good) if not j.ready)
-        unfinished -= len(self._homeless())
-        spent = unfinished + self.started()
-        allowed = self._within_fleet(self._budget) - spent - self._voluntary_departures()
-        if self.trial.most is None:
-            return allowed
-        new = live_count(self._staying(self.good)) + self.started()
-        return min(allowed, self.trial.most - new)
-
-    @property
-    def _budget(self) -> int:
-        """Voluntary moves at once; while an update is under way, those that update allows."""
-        spec = self.case.spec
-        if self.trial.rev and spec.update.max_concurrent is not None:
-            return spec.update.max_concurrent
-        return spec.max_concurrent_moves
-
-    def _homeless(self) -> list[Judged]:
-        """Replicas of this rev that no node takes: they need room, not patience."""
-        good = self._staying(self.good)
-        return [j for j in good if j.standing is Standing.STUCK and not j.slot.bound]
-
-    def _retirements_allowed(self) -> int:
-        """Serving replicas that may leave now; all of them when none is wanted."""
-        if self.want == 0:
-            return len(self.good) + len(self.moving)
-        movers = live_count(self.moving)
-        budget = self._within_fleet(self._budget) if movers else self._budget
-        return budget - self._voluntary_departures()
-
-    def _within_fleet(self, budget: int) -> int:
-        """As many of these moves as the fleet's budget leaves."""
-        most = self.bounds.allowance.most
-        return budget if most is None else min(budget, most)
-
-    @property
-    def waits_for_fleet(self) -> bool:
-        """Whether a move would begin now, were it not for moves of other services."""
-        movers = live_count(self._staying(self.moving))
-        if not movers or self.blamed or not self.bounds.allowance.others or self.going:
-            return False
-        short = self._budget - self._within_fleet(self._budget)
-        return self._moves_allowed() <= 0 < self._moves_allowed() + short
-
-    def moving_now(self) -> int:
-        """Replicas in motion after this pass, for the budget of the fleet."""
-        if not self.moving:
-            return self._voluntary_departures()
-        new = sum(1 for j in self._staying(self.good) if j.standing is Standing.WARMING)
-        staying = live_count(self._staying((*self.good, *self.moving)))
-        beside = staying + self.started() - self.want
-        begun = max(new + self.started(), min(beside, live_count(self._staying(self.moving))))
-        return self._voluntary_departures() + max(begun, 0)
-
-    def _voluntary_departures(self) -> int:
-        """Replicas on their way out, until their pods are told to stop; and those chosen now."""
-        leaving = voluntary_departures(self.case, self.judged)
-        return leaving + sum(1 for j in self.going if j.ready and j.fate is not Fate.FORCED)
-
-    def _staying(self, judged: Iterable[Judged]) -> list[Judged]:
-        going = {j.key for j in self.going}
-        return [j for j in judged if j.key not in going]
+    def _put_in_place(self) -> None:
+        """Let replicas move that stand against the limits."""
+        wish = Wish(self.remaining(), self.own, self.barred)
+        calm = len(self.good) == len(self.judged)
+        moving = out_of_place(self.limits, self.good, wish, self.want, calm=calm)
+        self.moving.extend(moving)
+        keys = {j.key for j in moving}
+        self.good = [j for j in self.good if j.key not in keys]
 
     def _makes_room(self, j: Judged) -> bool:
         """Whether a successor would fit where this replica is, were it gone."""
@@ -285,6 +197,8 @@ class Work:
 
     def _frees_a_place(self, j: Judged) -> bool:
         freed = j.slot.placement.requests or self.case.need.requests
+        if not self.limits.admits(j.slot.node, self.remaining(without=j)):
+            return False
         return self.index.would_fit(self.case, j.slot.node, freed)
 
     def _bar_nodes(self) -> None:
@@ -310,13 +224,3 @@ class Work:
         old_serves = any(j.outdated and j.slot.live for j in (*self.moving, *self.forced))
         blocked = self.bounds.past.blocked_rev == self.case.rev and not ready_count(self.good)
         return old_serves and (blocked or len(stuck) >= max(1, self._budget))
-
-
-def ready_count(judged: Iterable[Judged]) -> int:
-    """How many are Ready, with traffic."""
-    return sum(1 for j in judged if j.ready)
-
-
-def live_count(judged: Iterable[Judged]) -> int:
-    """How many are Ready or on their way."""
-    return sum(1 for j in judged if j.slot.live)

@@ -14,6 +14,7 @@ from stoker.errors import Finding, SourceLocation
 from stoker.model.flow import ChangeWindow, Flow, Held
 from stoker.model.health_file import HealthCheck
 from stoker.model.ignore_rule import IgnoreRule
+from stoker.model.limits import NO_LIMITS, PlacementLimits, Reclaim
 from stoker.model.moves import FleetDisruption, OnNotice, Update
 from stoker.model.prune import PruneSettings
 from stoker.model.refs import SourceRevision, UnitRef
@@ -92,6 +93,7 @@ class WhenFull(StrEnum):
     """What happens to a replica that fits nowhere."""
 
     HOLD = "Hold"
+    UNPINNED = "Unpinned"
 
 
 class ScalingMode(StrEnum):
@@ -245,6 +247,9 @@ class ModelService:
     signal_max_age_ms: int | None = None
     """Older hit rates and tokens per joule count as absent; None: of any age."""
     pools: tuple[str, ...] = ()
+    limits: PlacementLimits = NO_LIMITS
+    priority: int = 0
+    reclaim: Reclaim = Reclaim.NEVER
     when_full: WhenFull = WhenFull.HOLD
     cache: Cache = field(default_factory=Cache)
     cold_start_deadline_ms: int = 1_200_000

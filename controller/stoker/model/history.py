@@ -16,7 +16,20 @@ from stoker.model.spot_history import NO_SPOT, SpotHistory, spot_history_from
 from stoker.model.start_samples import NO_STARTS, Starts
 from stoker.model.update_history import NO_UPDATE, UpdateHistory, update_history_from
 
-__all__ = ["History", "UnitHistory"]
+__all__ = ["History", "PoolWait", "UnitHistory"]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolWait:
+    """A pool that gave no node: how often in a row, when last and for which pod, and until when
+    it is not asked again.
+    """
+
+    pool: str
+    failures: int
+    failed_ms: int
+    until_ms: int
+    pod: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,8 @@ class UnitHistory:
     spot: SpotHistory = NO_SPOT
     update: UpdateHistory = NO_UPDATE
     """Revs that served, that failed, and how far the newest is."""
+    pool_waits: tuple[PoolWait, ...] = ()
+    """Pools that gave no node for a replica without one, sorted by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +100,18 @@ def _read(text: str) -> UnitHistory | None:
             return None
         update = update_history_from(data.pop("update", {}))
         spot = spot_history_from(data.pop("spot", {}))
-        if not all(type(value) is int for value in data.values()):
-            return None
-        return replace(from_data(UnitHistory, data), update=update, spot=spot)
-    except ValueError:
+        known = replace(from_data(UnitHistory, data), update=update, spot=spot)
+    except (TypeError, ValueError):
         return None
+    numbers = (value for name, value in data.items() if name != "pool_waits")
+    plain = all(type(value) is int for value in numbers)
+    return known if plain and all(map(_is_whole, known.pool_waits)) else None
+
+
+def _is_whole(wait: PoolWait) -> bool:
+    numbers = (wait.failures, wait.failed_ms, wait.until_ms)
+    texts = (wait.pool, wait.pod)
+    return all(type(n) is int for n in numbers) and all(isinstance(t, str) for t in texts)
 
 
 def _ref(entry: tuple[UnitRef, UnitHistory]) -> UnitRef:

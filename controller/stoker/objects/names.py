@@ -35,7 +35,9 @@ __all__ = [
     "fleet_of_mark",
     "manager_of",
     "owner_mark",
+    "place_in_pool",
     "placement_label",
+    "pool_of_place",
     "unit_of_mark",
 ]
 
@@ -48,7 +50,9 @@ OWNER = "stoker.dev/owner"
 SOURCE = "stoker.dev/source"
 """Annotation on workloads: the file the unit stands in (no line: lines move)."""
 NODE = "stoker.dev/node"
-"""Annotation on Deployments of mode Nodes: the decided node's name."""
+"""Annotation on Deployments of mode Nodes: the decided node's name, or `pool/<name>` for one
+without a node (placement.whenFull: Unpinned).
+"""
 NODE_UID = "stoker.dev/node-uid"
 REV = "stoker.dev/rev"
 """Annotation on Deployments: hash of the neutral pod template they were made from."""
@@ -87,6 +91,7 @@ MODEL_REVISION_LABEL = "stoker.dev/model-revision"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 
 MAX_SERVICE_IN_NAME = 40
+_POOL_PLACE = "pool/"
 
 
 def _hash8(*parts: str) -> str:
@@ -137,6 +142,18 @@ def placement_label(service: str, node: str, rev: str) -> str:
     if not node:
         return f"any-{_hash8(service)}"
     return f"{_hash8(service, node)}-{rev[:8]}"
+
+
+def place_in_pool(pool: str) -> str:
+    """What stands for a node's name where a replica may run on any node of a pool; no node can
+    be called so.
+    """
+    return _POOL_PLACE + pool
+
+
+def pool_of_place(place: str) -> str:
+    """The pool of `place_in_pool`; empty for a node's name."""
+    return place.removeprefix(_POOL_PLACE) if place.startswith(_POOL_PLACE) else ""
 
 
 def deployment_name(service: str, node: str, rev: str) -> str:

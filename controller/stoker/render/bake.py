@@ -105,14 +105,21 @@ def _annotations(placement: Placement, site: Site) -> dict[str, str]:
     if site.spec.adopt:
         marks[names.ADOPT] = "enabled"
     if placement.node:
-        marks |= {names.NODE: placement.node, names.NODE_UID: placement.node_uid}
+        marks[names.NODE] = placement.node
+    if placement.node_uid:
+        marks[names.NODE_UID] = placement.node_uid
     return marks
+
+
+def _node(placement: Placement) -> str:
+    """The decided node; empty where any of the pool will do."""
+    return "" if names.pool_of_place(placement.node) else placement.node
 
 
 def _replacements(placement: Placement) -> dict[str, str]:
     return {
         PLACEHOLDERS["name"]: placement.name,
-        PLACEHOLDERS["node"]: placement.node,
+        PLACEHOLDERS["node"]: _node(placement),
         PLACEHOLDERS["node_uid"]: placement.node_uid,
         PLACEHOLDERS["pool"]: placement.pool,
     }
@@ -171,8 +178,9 @@ def _affinity(own: Mapping[str, Any], placement: Placement, site: Site) -> dict[
     from the node's name. Preferred, pods find another node of the pool by themselves.
     """
     node_affinity = dict(own.get("nodeAffinity") or {})
-    pinned = bool(placement.node) and any(pool.pin is Pin.REQUIRED for pool in site.pools)
-    fields = [{"key": "metadata.name", "operator": "In", "values": [placement.node]}]
+    node = _node(placement)
+    pinned = bool(node) and any(pool.pin is Pin.REQUIRED for pool in site.pools)
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
     everywhere: dict[str, Any] = {"matchExpressions": _gpu_expressions(site.spec)}
     if pinned:
         everywhere["matchFields"] = fields
@@ -180,7 +188,7 @@ def _affinity(own: Mapping[str, Any], placement: Placement, site: Site) -> dict[
     required = [term for term in required if term]
     if required:
         node_affinity[_REQUIRED] = {"nodeSelectorTerms": required}
-    if placement.node and not pinned:
+    if node and not pinned:
         preferred = {"weight": NODE_WEIGHT, "preference": {"matchFields": fields}}
         node_affinity[_PREFERRED] = [preferred, *(node_affinity.get(_PREFERRED) or [])]
     if not node_affinity:

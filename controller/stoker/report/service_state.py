@@ -124,13 +124,14 @@ _FAILED_HOLDS = {"UpdateFailed", "StartsFailing"}
 """The wanted rev does not start: wrong even while replicas of the old one serve on."""
 _PASSING_HOLDS = {
     "WaitingForDeparture",
+    "Reclaiming",
     "WaitingForDependency",
     "ChangeWindowClosed",
     "UpdatePaused",
     "WaitingForMoves",
 }
-"""Ends by itself: room comes free where the service's own replica is leaving, what it depends
-on is ready, a change window opens, the pause of an update is over.
+"""Ends by itself: room comes free where the service's own replica or one of lower priority is
+leaving, what it depends on is ready, a change window opens, the pause of an update is over.
 """
 
 

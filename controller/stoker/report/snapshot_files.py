@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stoker.model.codec import canonical_json, to_data
-from stoker.model.fleet import Desired, SnapshotDetail
+from stoker.model.fleet import Desired, ModelService, SnapshotDetail
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import Node, ServiceState, Snapshot
 from stoker.model.times import rfc3339
+from stoker.objects.names import pool_of_place
 
 __all__ = ["INDEX", "MAX_BYTES", "is_truncated", "own_images_only", "shard_of", "snapshot_files"]
 
@@ -118,12 +119,20 @@ def _hashed(snapshot: Snapshot, desired: Desired, salt: str) -> Snapshot:
     selecting = {key for pool in desired.fleet.pools for key, _ in pool.match_labels}
     selecting |= {r.key for pool in desired.fleet.pools for r in pool.match_expressions}
     kept = KEPT_LABELS | (selecting - {"kubernetes.io/hostname"})
+    specs = [unit.spec for unit in desired.units]
+    spread = {s.limits.spread_key for s in specs if isinstance(s, ModelService)} - kept
 
     def name(value: str) -> str:
-        return hashlib.sha256(f"{salt}/{value}".encode()).hexdigest()[:12] if value else ""
+        if not value or pool_of_place(value):  # pools are in the fleet's file
+            return value
+        return hashlib.sha256(f"{salt}/{value}".encode()).hexdigest()[:12]
 
     def node(old: Node) -> Node:
-        labels = tuple((key, value) for key, value in old.labels if key in kept)
+        labels = tuple(
+            (key, value if key in kept else name(value))
+            for key, value in old.labels
+            if key in kept or key in spread
+        )
         return dataclasses.replace(old, name=name(old.name), uid=name(old.uid), labels=labels)
 
     def service(old: ServiceState) -> ServiceState:

@@ -22,6 +22,7 @@ from stoker.sim.foresee_world import (
     act,
     advance,
     gpus,
+    pools_of,
     ready,
     snapshot_of,
     starting,
@@ -42,6 +43,9 @@ class ServiceForecast:
     steps: tuple[Step, ...] = ()
     lowest_ready: int = 0
     done_ms: int | None = 0
+    pools_before: tuple[str, ...] = ()
+    """Pool of each replica that stands, sorted; of those in none, an empty name."""
+    pools_after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ def foresee(
     world = world_from(desired, shapes, snapshot, now_ms, slow=slow)
     steps: dict[UnitRef, list[Step]] = {}
     lowest = {ref: ready(world, ref) for ref in world.shapes}
+    before = {ref: pools_of(world, ref) for ref in world.shapes}
     done: dict[UnitRef, int] = {}
     # 1. ask, 2. obey, 3. note what is lowest and what is done, 4. move on to the next event.
     peak = gpus(world)
@@ -85,8 +90,8 @@ def foresee(
             else:
                 done.setdefault(ref, world.now_ms)
         if not changed and not advance(world, plan):
-            return _forecast(world, plan, steps, lowest, done, now_ms, peak)
-    return replace(_forecast(world, plan, steps, lowest, {}, now_ms, peak), gave_up=True)
+            return _forecast(world, plan, steps, lowest, done, before, now_ms, peak)
+    return replace(_forecast(world, plan, steps, lowest, {}, before, now_ms, peak), gave_up=True)
 
 
 def _forecast(
@@ -95,6 +100,7 @@ def _forecast(
     steps: dict[UnitRef, list[Step]],
     lowest: dict[UnitRef, int],
     done: dict[UnitRef, int],
+    before: dict[UnitRef, tuple[str, ...]],
     began_ms: int,
     peak: int,
 ) -> Forecast:
@@ -108,6 +114,8 @@ def _forecast(
                 tuple(steps.get(ref, ())),
                 lowest.get(ref, 0),
                 done.get(ref, world.now_ms) - began_ms if reached else None,
+                before[ref],
+                pools_of(world, ref),
             )
         )
     return Forecast(tuple(services), peak)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from stoker.decide.eligible import pool_of
 from stoker.model.fleet import Desired, ModelService
 from stoker.model.plan import Placement, Plan, Retirement, RetireStage, ServiceDecision
 from stoker.model.refs import UnitRef
@@ -20,6 +21,7 @@ from stoker.model.snapshot import (
     ServiceState,
     Snapshot,
 )
+from stoker.objects.names import pool_of_place
 
 __all__ = [
     "Standing",
@@ -28,6 +30,7 @@ __all__ = [
     "act",
     "advance",
     "gpus",
+    "pools_of",
     "ready",
     "snapshot_of",
     "starting",
@@ -297,6 +300,19 @@ def _is_paused(decision: ServiceDecision) -> bool:
 def ready(world: World, ref: UnitRef) -> int:
     """Ready replicas of a service that take traffic."""
     return sum(item.live.ready for (unit, _), item in world.standing.items() if unit == ref)
+
+
+def pools_of(world: World, ref: UnitRef) -> tuple[str, ...]:
+    """Pool of each replica of a service, sorted; empty for a node in none."""
+    labels = {node.name: dict(node.labels) for node in world.base.nodes}
+    places = [
+        pod.node
+        for (unit, _), item in world.standing.items()
+        if unit == ref
+        for pod in item.live.pods
+    ]
+    found = [(p, pool_of(labels.get(p, {}), world.desired.fleet.pools)) for p in places]
+    return tuple(sorted(at[1] if at is not None else pool_of_place(p) for p, at in found))
 
 
 def starting(world: World, ref: UnitRef) -> bool:

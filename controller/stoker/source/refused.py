@@ -1,6 +1,6 @@
 """Fields of the design that the code does not obey yet: one table, refused, never ignored.
 
-A person who writes `priority` and sees it accepted believes it. So each such field is
+A person who writes `update` and sees it accepted believes it. So each such field is
 answered with `not-implemented-yet`, distinct from a misspelt one. Called on the raw values
 of every document, before its schema is checked; what is refused is taken out.
 """
@@ -39,10 +39,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         "spec.cache.maxSize",
         "spec.cache.prefetch",
         "spec.expose.inferencePool",
-        "spec.placement.pools[].base",
-        "spec.placement.spot",
-        "spec.placement.topologySpread",
-        "spec.priority",
         "spec.render.helm",
         "spec.render.kustomize",
         "spec.render.manifests",
@@ -76,7 +72,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
 REFUSED_VALUES: dict[str, dict[str, tuple[str, ...]]] = {
     "ModelService": {
         "spec.cache.type": ("Image", "Stream"),
-        "spec.placement.whenFull": ("Unpinned",),
         "spec.scaling.mode": ("Stoker",),
     },
 }

@@ -26,6 +26,7 @@ from stoker.source.schema_moves import UpdateBlock
 __all__ = ["ModelServiceFile", "ModelServiceSpec"]
 
 _RESOURCE_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
+_LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 _TEMPLATE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$"
 _ABSOLUTE_PATH = r"^/[^\x00-\x1f]*$"
 _SECRET_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"  # noqa: S105 - a pattern
@@ -127,6 +128,24 @@ class PoolRefBlock(Strict):
 
     name: LabelName
     """Name of the pool."""
+    base: Annotated[int, Field(ge=0)] = 0
+    """So many replicas belong there before any other pool is used."""
+
+
+class SpotBlock(Strict):
+    """Bounds on replicas in pools of capacityType Spot."""
+
+    max_percent: Annotated[int, Field(ge=0, le=100)]
+    """Most of the wanted replicas that may stand on spot, rounded down; held during moves."""
+
+
+class SpreadBlock(Strict):
+    """How evenly replicas are spread over the values of a node label."""
+
+    key: Annotated[str, Field(pattern=_LABEL_KEY, max_length=317)]
+    """Label of nodes; a node without it takes no replica."""
+    max_skew: Positive = 1
+    """Most replicas that one value may have more than the emptiest."""
 
 
 class PlacementBlock(Strict):
@@ -142,8 +161,15 @@ class PlacementBlock(Strict):
     """Older hit rates and tokens per joule of nodes count as absent, for EfficiencyAware."""
     pools: list[PoolRefBlock] = Field(default_factory=list)
     """Pools that may be used, best first; without it all of the Fleet's, in their order."""
-    when_full: Literal["Hold"] = "Hold"
-    """What happens to a replica that fits nowhere: it waits."""
+    spot: SpotBlock | None = None
+    """Bounds on replicas in pools of capacityType Spot; without it any number."""
+    topology_spread: SpreadBlock | None = None
+    """How evenly replicas are spread over the values of a node label."""
+    reclaim: Literal["Never", "LowerPriority"] = "Never"
+    """LowerPriority: where no place is free, services of lower priority give room, down to minReady."""
+    when_full: Literal["Hold", "Unpinned"] = "Hold"
+    """What happens to a replica that fits nowhere: it waits, or starts on any node of a pool, so that a
+    node autoscaler adds one."""
 
 
 class CacheBlock(Strict):
@@ -239,6 +265,8 @@ class ModelServiceSpec(FlowSpec):
     """How one replica is spread over its GPUs; without it tensor parallel over all."""
     resources: ResourcesBlock = Field(default_factory=ResourcesBlock)
     """Cores, memory and shared memory of one replica."""
+    priority: Annotated[int, Field(ge=-1_000_000_000, le=1_000_000_000)] = 0
+    """Services of higher priority are placed first; `placement.reclaim` says whether they take room."""
     replicas: Annotated[int, Field(ge=0)] | None = None
     """How many replicas; 1 without this and `scaling`."""
     scaling: ScalingBlock | None = None

@@ -23,6 +23,7 @@ from stoker.model.fleet import (
     SecretKey,
     WhenFull,
 )
+from stoker.model.limits import PlacementLimits, Reclaim
 from stoker.model.moves import OnNotice
 from stoker.source.findings import did_you_mean
 from stoker.source.places import Field
@@ -116,6 +117,9 @@ def service_from_spec(
         placement_order=PlacementOrder(spec.placement.order),
         signal_max_age_ms=spec.placement.signal_max_age,
         pools=chosen,
+        limits=_limits(spec),
+        priority=spec.priority,
+        reclaim=Reclaim(spec.placement.reclaim),
         when_full=WhenFull(spec.placement.when_full),
         cache=Cache(CacheType(cache.type), cache.path or "", cache.claim or ""),
         cold_start_deadline_ms=spec.cold_start.deadline,
@@ -128,6 +132,17 @@ def service_from_spec(
         template=spec.render.template,
         adopt=spec.adopt.name if spec.adopt else "",
         pod_template=dict(template) if isinstance(template, dict) else {},
+    )
+
+
+def _limits(spec: ModelServiceSpec) -> PlacementLimits:
+    placement = spec.placement
+    spread = placement.topology_spread
+    return PlacementLimits(
+        bases=tuple((pool.name, pool.base) for pool in placement.pools if pool.base),
+        spot_max_percent=placement.spot.max_percent if placement.spot else None,
+        spread_key=spread.key if spread else "",
+        max_skew=spread.max_skew if spread else 1,
     )
 
 
@@ -205,12 +220,13 @@ def _pools(spec: ModelServiceSpec, pools: Sequence[str]) -> Iterator[Problem]:
         elif pool.name in seen:
             yield Problem(where, "duplicate-pool", f"{pool.name!r} is named twice")
         seen.add(pool.name)
-    if spec.placement.mode == "Scheduler" and spec.placement.order != "ReadyPoolPack":
-        yield Problem(
-            ("spec", "placement", "order"),
-            "invalid-value",
-            "has no meaning for placement.mode Scheduler, which leaves nodes to Kubernetes",
-        )
+    if spec.placement.mode == "Scheduler":
+        for name in _of_nodes_only(spec):
+            yield Problem(
+                ("spec", "placement", *name),
+                "invalid-value",
+                "has no meaning for placement.mode Scheduler, which leaves nodes to Kubernetes",
+            )
     if spec.placement.mode == "Nodes" and not pools and not spec.placement.pools:
         yield Problem(
             ("spec", "placement"),
@@ -218,6 +234,22 @@ def _pools(spec: ModelServiceSpec, pools: Sequence[str]) -> Iterator[Problem]:
             "mode Nodes needs a pool, and the Fleet has none",
             "add spec.pools to the Fleet file",
         )
+
+
+def _of_nodes_only(spec: ModelServiceSpec) -> Iterator[Field]:
+    """Fields of placement that say something and concern single nodes."""
+    placement = spec.placement
+    if placement.order != "ReadyPoolPack":
+        yield ("order",)
+    yield from (("pools", n, "base") for n, pool in enumerate(placement.pools) if pool.base)
+    if placement.spot is not None:
+        yield ("spot",)
+    if placement.topology_spread is not None:
+        yield ("topologySpread",)
+    if placement.reclaim != "Never":
+        yield ("reclaim",)
+    if placement.when_full != "Hold":
+        yield ("whenFull",)
 
 
 def _cache(spec: ModelServiceSpec) -> Iterator[Problem]:

@@ -12,14 +12,23 @@ from builders import (
     a_pool,
     a_ref,
     a_snapshot,
+    a_spot_pool,
     a_state,
     a_unit,
 )
 from stoker.cli.output_schemas import output_schemas
-from stoker.cli.print_plan import cost_of, duration, only_namespace, plan_json, plan_text
+from stoker.cli.print_plan import (
+    cost_of,
+    duration,
+    only_namespace,
+    plan_json,
+    plan_steps,
+    plan_text,
+)
 from stoker.cli.style import Style
 from stoker.model.change import ChangeSet
 from stoker.model.fleet import PlacementMode
+from stoker.model.limits import PlacementLimits
 from stoker.model.plan import (
     Attempt,
     CountReason,
@@ -54,6 +63,19 @@ def decided(*placements, replicas=2, **fields):
 
 def forecast(*steps, lowest=1, done=60_000):
     return Forecast((ServiceForecast(QWEN, steps, lowest, done),))
+
+
+def test_the_share_on_spot_is_told_before_and_after():
+    """ux.md: `spot 1/3 -> 1/4 (at most 50 %)`."""
+    service = a_unit(pools=("l4", "spot"), limits=PlacementLimits(spot_max_percent=50))
+    desired = a_desired(service, pools=(a_pool(), a_spot_pool()))
+    found = ServiceForecast(QWEN, (), 3, 60_000, ("l4", "l4", "spot"), ("l4", "l4", "l4", "spot"))
+    likely = Forecast((found,))
+    text = plan_steps(desired, decided(put("n1")), likely, likely, PLAIN)
+
+    assert "  spot 1/3 -> 1/4 (at most 50 %)" in text.splitlines()
+    plain = a_desired(a_unit(), pools=(a_pool(),))
+    assert "spot" not in plan_steps(plain, decided(put("n1")), likely, likely, PLAIN)
 
 
 def shown(decision, likely, slow=None, price=None, standing=()):

@@ -20,8 +20,9 @@ from builders import (
 )
 from stoker.decide import decide, explain
 from stoker.decide.explain import _duration
-from stoker.model.fleet import Bundle, PlacementMode, ScalingMode
+from stoker.model.fleet import Bundle, PlacementMode, PlacementOrder, ScalingMode
 from stoker.model.history import History
+from stoker.model.limits import PlacementLimits
 from unit.decide.one import OLD
 
 EXPLAINED = """\
@@ -41,6 +42,17 @@ NOW
 WOULD CHANGE THE ANSWER
   HeldNoCapacity: 1 of 3 replicas have no place: 2 nodes by rule gpus, 1 node by rule cordoned
     1 free GPU on one node of l4; whenFull is Hold, so no new node is asked for"""
+
+
+def test_limits_are_told_beside_the_pools():
+    """ux.md: `PLACE  order ReadyPoolPack; pools l4-od > l4-spot, spot at most 50 %`."""
+    limits = PlacementLimits((("l4", 2),), 50, "zone", 2)
+    lines = explained(
+        pools=("l4", "spot"), limits=limits, placement_order=PlacementOrder.SPREAD, replicas=0
+    )
+
+    told = "PLACE  order Spread; pools l4 (base 2) > spot, spot at most 50 %, spread over zone"
+    assert f"{told} (maxSkew 2)" in lines
 
 
 def explained(*placements, nodes=(), unknown=None, record="", rev=REV, **service):

@@ -128,6 +128,21 @@ def test_a_static_pool_requires_the_node():
     assert PREFERRED not in affinity
 
 
+def test_a_replica_without_a_node_is_tied_to_its_pool_alone():
+    """whenFull: Unpinned (decision note 25): a node autoscaler must be free to add a node."""
+    place = names.place_in_pool("l4-od")
+    name = names.deployment_name("web", place, "12345678")
+    body = baked(placement=Placement(name, "12345678", place, "", "l4-od", 1))
+    engine = body["spec"]["template"]["spec"]["containers"][0]
+
+    terms = [{"matchExpressions": [in_pool("l4")]}]
+    assert {REQUIRED: {"nodeSelectorTerms": terms}} == node_affinity(body)
+    assert "pool/l4-od" == body["metadata"]["annotations"][names.NODE]
+    assert names.NODE_UID not in body["metadata"]["annotations"]
+    assert "on  ()" == engine["env"][0]["value"]
+    assert name not in {"web", names.deployment_name("web", "l4-od", "12345678")}
+
+
 def test_a_pool_without_a_selector_asks_for_nothing():
     """An empty term would match no node at all."""
     assert {PREFERRED} == set(node_affinity(baked(place=site(Pool("all")))))

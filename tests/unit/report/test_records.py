@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.model.codec import canonical_json, from_data
-from stoker.model.fleet import Desired, Pool, SnapshotDetail
+from stoker.model.fleet import Desired, ModelService, Pool, SnapshotDetail
 from stoker.model.history import History, UnitHistory
+from stoker.model.limits import PlacementLimits
 from stoker.model.shape import PodShape, Resources, UnitShape
 from stoker.model.snapshot import Snapshot
 from stoker.model.start_samples import Starts, StartSample
@@ -193,6 +194,31 @@ def test_pools_cannot_make_a_hashed_snapshot_name_nodes():
     )
 
     assert b"corp" not in b"".join(files.values())
+
+
+def test_a_hashed_snapshot_tells_domains_and_pools_apart_without_naming_nodes():
+    """A spread by host needs to know which nodes differ; `pool/l4` is no node."""
+    host = "kubernetes.io/hostname"
+    unit = service()
+    assert isinstance(unit.spec, ModelService)
+    spread = replace(unit, spec=replace(unit.spec, limits=PlacementLimits(spread_key=host)))
+    nodes = tuple(node(n, labels=((host, f"{n}.corp"),)) for n in ("l4-od-1", "l4-od-2"))
+    state = ready_on(QWEN, 1)
+    free = replace(state.placements[0], node="pool/l4", node_uid="")
+
+    files = snapshot_files(
+        snapshot(replace(state, placements=(free,)), nodes=nodes),
+        desired(spread),
+        SnapshotDetail.HASHED,
+        "salt",
+    )
+
+    everything = b"".join(files.values())
+    assert b"corp" not in everything
+    assert 2 == len(
+        {line.split(host.encode())[1] for line in everything.splitlines() if host.encode() in line}
+    )
+    assert b'"pool/l4"' in everything
 
 
 def test_without_snapshots_only_the_fact_of_a_decision_is_recorded():

@@ -15,8 +15,10 @@ from builders import (
     a_unit,
     some_shapes,
 )
-from stoker.decide.ready_in import Facts, fetch_ms
+from stoker.decide.ready_in import PROVISION_MS, Facts, fetch_ms
+from stoker.model.fleet import WhenFull
 from stoker.model.history import History
+from stoker.objects.names import place_in_pool
 from stoker.sim.foresee import ServiceForecast, foresee
 from unit.decide.index import warm
 
@@ -34,6 +36,17 @@ def forecast(unit, *nodes, standing=(), rev=NEW, slow=False) -> ServiceForecast:
 
 def standing_on(*nodes: str):
     return tuple(a_placement(node, a_replica(f"pod-{node}", node)) for node in nodes)
+
+
+def test_a_node_that_has_to_be_added_is_waited_for():
+    """whenFull: Unpinned: one step in the pool, as long as a node and a cold start take."""
+    unit = a_unit(replicas=1, when_full=WhenFull.UNPINNED)
+    found = forecast(unit, a_node("n1", gpus=1, used=1))
+
+    assert [place_in_pool("l4")] == [step.placement.node for step in found.steps]
+    assert found.done_ms is not None
+    assert found.done_ms > PROVISION_MS
+    assert ("l4",) == found.pools_after
 
 
 def test_first_placements_start_side_by_side():
