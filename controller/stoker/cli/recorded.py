@@ -59,6 +59,7 @@ def _snapshot(read: Callable[[str], bytes]) -> Snapshot:
         "suspensions": index.get("suspensions", []),
         "overrides": index.get("overrides", []),
         "unread_overrides": index.get("unreadOverrides", []),
+        "prefetches": index.get("prefetches", []),
     }
     return from_data(Snapshot, data)
 

@@ -18,6 +18,7 @@ from stoker.decide.holds import held_for_unknown
 from stoker.decide.learn_starts import learn_starts
 from stoker.decide.moves import earliest
 from stoker.decide.place import Index
+from stoker.decide.prefetch import with_prefetches
 from stoker.decide.scheduler_mode import count_only
 from stoker.decide.slots import Standing, slots_of
 from stoker.decide.transition import Step, transition
@@ -69,12 +70,15 @@ def decide_steps(
 
     # 2. Build the index of nodes, with every pod that is still to come booked.
     shape_of = {shape.ref: shape for shape in shapes}
-    index = Index(snapshot.nodes, snapshot.services, cases, shape_of, now_ms, history.starts)
+    standing = (snapshot.nodes, snapshot.services)
+    learned = (history.starts, snapshot.prefetches)
+    index = Index(*standing, cases, shape_of, now_ms, *learned)
 
     # 3. Decide one service after the other; each sees what those before it took.
     known = dict(history.entries)
     decisions: list[ServiceDecision] = []
     wakes: list[int | None] = []
+    alone: set[UnitRef] = set()
     held = {each.unit: each for each in desired.held if each.whole}
     overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
     overrides |= {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
@@ -82,6 +86,8 @@ def decide_steps(
         past = known.get(case.ref, UnitHistory())
         unknown = _unknown(case, snapshot)
         override = overrides.get(case.ref)
+        if unknown or case.ref in held:
+            alone.add(case.ref)
         if unknown:
             decision = _left_alone(case, held_for_unknown(unknown))
         elif case.ref in held:
@@ -93,15 +99,19 @@ def decide_steps(
         decisions.append(decision)
         yield decision
 
-    # 4. Remember, for units that are still in Git (all, if Git could not be read in full).
+    # 4. Fetch ahead on the next-best nodes, of what all of these have left.
+    most = desired.fleet.most_prefetches
+    ahead = with_prefetches(decisions, cases, index, snapshot, most, alone, now_ms)
+
+    # 5. Remember, for units that are still in Git (all, if Git could not be read in full).
     still = {unit.ref for unit in desired.units} | set(desired.broken)
     entries = [
         (ref, past) for ref, past in known.items() if ref in still or not desired.unit_set_known
     ]
     return Plan(
         now_ms=now_ms,
-        decisions=tuple(decisions),
-        wake_at_ms=earliest(*wakes),
+        decisions=ahead[0],
+        wake_at_ms=earliest(*wakes, ahead[1]),
         history=History(tuple(entries)).records(),
         starts=_starts(history, cases, index, snapshot),
     )

@@ -36,6 +36,7 @@ from stoker.decide.tally import RULE_ORDER, SHORTAGES, Tally
 from stoker.decide.warmth import Warmth
 from stoker.model.fleet import PlacementOrder
 from stoker.model.plan import Readiness
+from stoker.model.prefetch import LivePrefetch
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources, UnitShape
 from stoker.model.snapshot import Node, Replica, ServiceState
@@ -82,6 +83,7 @@ class Index:
         shapes: Mapping[UnitRef, UnitShape],
         now_ms: int,
         starts: Starts = NO_STARTS,
+        prefetches: Iterable[LivePrefetch] = (),
     ) -> None:
         self._now_ms = now_ms
         self._estimates = Estimates(starts)
@@ -90,7 +92,7 @@ class Index:
         self._labels = {name: dict(node.labels) for name, node in self._nodes.items()}
         self._rooms = {name: Room(node) for name, node in self._nodes.items()}
         book_missing_pods(self._rooms, services, shapes)
-        self._warmth = Warmth(self._nodes.values(), cases)
+        self._warmth = Warmth(self._nodes.values(), cases, prefetches)
         for case, name, pod in starts_under_way(cases):
             if name in self._nodes:
                 self.begin(case, name, pod)
@@ -117,6 +119,10 @@ class Index:
     def readiness(self, case: Case, name: str) -> Readiness:
         """The estimate for a start of the service there, were it the only one."""
         return self._estimates.of(case, self._warmth.facts(case, name), self._labels[name])
+
+    def facts(self, case: Case, name: str) -> Facts:
+        """What a start of the service would find there."""
+        return self._warmth.facts(case, name)
 
     def begin(self, case: Case, name: str, pod: Replica | None = None) -> None:
         """Let a start there take its place in the queues of its sources; a pod stands already."""

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from stoker.errors import Finding, SourceLocation
+from stoker.model.cache import Cache, CacheType
 from stoker.model.flow import ChangeWindow, Flow, Held
 from stoker.model.health_file import HealthCheck
 from stoker.model.ignore_rule import IgnoreRule
@@ -114,14 +115,6 @@ class SnapshotDetail(StrEnum):
     NONE = "None"
 
 
-class CacheType(StrEnum):
-    """Where weights are kept between starts."""
-
-    NONE = "None"
-    HOST_PATH = "HostPath"
-    PVC = "PVC"
-
-
 class CudaGraphs(StrEnum):
     """Skip starts faster (vLLM's --enforce-eager), Capture serves faster."""
 
@@ -176,6 +169,8 @@ class Fleet:
     deletion_policy: DeletionPolicy = DeletionPolicy.ORPHAN
     suspend: bool = False
     change_windows: tuple[ChangeWindow, ...] = ()
+    most_prefetches: int = 2
+    """Prefetches under way at once, of all services."""
 
     @property
     def status_branch(self) -> str:
@@ -189,15 +184,6 @@ class SecretKey:
 
     name: str
     key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Cache:
-    """The weights cache. `path` is for HostPath, `claim` for PVC."""
-
-    type: CacheType = CacheType.NONE
-    path: str = ""
-    claim: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from stoker.model.fleet import PlacementMode
+from stoker.model.prefetch import Prefetch
 from stoker.model.refs import UnitRef
 from stoker.model.start_samples import NO_STARTS, Starts
 
@@ -167,6 +168,8 @@ class ServiceDecision:
     rejected: tuple[tuple[str, int], ...] = ()
     updating: bool = False
     """Replicas of an older rev still stand: the service is on its way to `rev`."""
+    prefetches: tuple[Prefetch, ...] = ()
+    """Fetches ahead of a start on further nodes, by name: to make, standing, and over."""
 
     @property
     def deployment_names(self) -> tuple[str, ...]:
@@ -191,6 +194,11 @@ class Plan:
     wake_at_ms: int | None = None
     history: tuple[tuple[UnitRef, str], ...] = field(default=())
     starts: Starts = NO_STARTS
+
+    @property
+    def prefetches(self) -> tuple[Prefetch, ...]:
+        """All fetches ahead of starts, service by service."""
+        return tuple(each for decision in self.decisions for each in decision.prefetches)
 
     def decision(self, ref: UnitRef) -> ServiceDecision | None:
         """The decision about that unit, if it is a ModelService that could be decided."""

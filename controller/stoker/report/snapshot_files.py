@@ -79,6 +79,7 @@ def snapshot_files(
         "suspensions": to_data(snapshot.suspensions),
         "overrides": to_data(snapshot.overrides),
         "unreadOverrides": to_data(snapshot.unread_overrides),
+        "prefetches": to_data(snapshot.prefetches),
         "truncated": 0,
     }
     return _within_limit(index, files, groups)
@@ -142,4 +143,8 @@ def _hashed(snapshot: Snapshot, desired: Desired, salt: str) -> Snapshot:
         snapshot,
         nodes=tuple(sorted((node(n) for n in snapshot.nodes), key=lambda n: n.name)),
         services=tuple(service(s) for s in snapshot.services),
+        prefetches=tuple(
+            dataclasses.replace(each, node=name(each.node), node_uid=name(each.node_uid))
+            for each in snapshot.prefetches
+        ),
     )

@@ -38,7 +38,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
     "ModelService": (
         *_METADATA,
         "spec.cache.maxSize",
-        "spec.cache.prefetch",
         "spec.disruption.onNotice",
         "spec.expose.inferencePool",
         "spec.placement.pools[].base",

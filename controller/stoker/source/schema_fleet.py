@@ -113,6 +113,13 @@ class StatusBlock(Strict):
     """How much of the cluster the data ref records."""
 
 
+class PrefetchBudgetBlock(Strict):
+    """What fetching ahead of starts may take, for all services together."""
+
+    max_concurrent: Annotated[int, Field(ge=0)] = 2
+    """Most nodes that fetch image and weights ahead at once."""
+
+
 class DefaultsBlock(Strict):
     """What units need not repeat."""
 
@@ -194,6 +201,8 @@ class FleetSpec(PaceSpec):
     """Fields of objects that are left to whoever writes them, in diff and apply alike."""
     change_windows: list[ChangeWindowBlock] = Field(default_factory=list)
     """When new revisions are applied; repairs, moves and counts go on outside."""
+    prefetch: PrefetchBudgetBlock = Field(default_factory=PrefetchBudgetBlock)
+    """What fetching ahead of starts (cache.prefetch) may take."""
     templates: list[Line] = Field(default_factory=list)
     """Folders with own templates, relative to this file; found before the shipped ones."""
     status: StatusBlock = Field(default_factory=StatusBlock)
@@ -240,6 +249,7 @@ def fleet_from_file(
         deletion_policy=DeletionPolicy(spec.deletion_policy),
         suspend=spec.suspend,
         change_windows=windows_of(spec.change_windows),
+        most_prefetches=spec.prefetch.max_concurrent,
     )
 
 

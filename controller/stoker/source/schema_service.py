@@ -145,6 +145,13 @@ class PlacementBlock(Strict):
     """What happens to a replica that fits nowhere: it waits."""
 
 
+class PrefetchBlock(Strict):
+    """Fetching image and weights before a replica starts."""
+
+    nodes: Annotated[int, Field(ge=0, le=64)] = 0
+    """On how many of the next-best nodes; 0 fetches nothing ahead."""
+
+
 class CacheBlock(Strict):
     """Where weights are kept between starts."""
 
@@ -154,6 +161,8 @@ class CacheBlock(Strict):
     """Folder of the node, for HostPath."""
     claim: Annotated[str | None, Field(pattern=_SECRET_NAME, max_length=253)] = None
     """Name of the PersistentVolumeClaim, for PVC."""
+    prefetch: PrefetchBlock = Field(default_factory=PrefetchBlock)
+    """Fetching image and weights before a replica starts, in mode Nodes."""
 
 
 class ColdStartBlock(Strict):

@@ -108,7 +108,9 @@ def service_from_spec(
         signal_max_age_ms=spec.placement.signal_max_age,
         pools=chosen,
         when_full=WhenFull(spec.placement.when_full),
-        cache=Cache(CacheType(cache.type), cache.path or "", cache.claim or ""),
+        cache=Cache(
+            CacheType(cache.type), cache.path or "", cache.claim or "", cache.prefetch.nodes
+        ),
         cold_start_deadline_ms=spec.cold_start.deadline,
         drain=Drain(spec.drain.endpoint_sync, spec.drain.max, spec.drain.shutdown),
         min_ready=spec.disruption.min_ready,
@@ -210,6 +212,12 @@ def _pools(spec: ModelServiceSpec, pools: Sequence[str]) -> Iterator[Problem]:
 
 
 def _cache(spec: ModelServiceSpec) -> Iterator[Problem]:
+    if spec.cache.prefetch.nodes and spec.placement.mode == "Scheduler":
+        yield Problem(
+            ("spec", "cache", "prefetch", "nodes"),
+            "invalid-value",
+            "has no meaning for placement.mode Scheduler, which leaves nodes to Kubernetes",
+        )
     needs = {"HostPath": "path", "PVC": "claim"}.get(spec.cache.type)
     for name in ("path", "claim"):
         given = getattr(spec.cache, name) is not None

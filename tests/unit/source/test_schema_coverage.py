@@ -26,13 +26,13 @@ OBEYED = {
         "spec.cluster", "spec.mode", "spec.include", "spec.defaults", "spec.unitPatches",
         "spec.pools", "spec.prune", "spec.templates", "spec.status", "spec.deletionPolicy",
         "spec.ignore",
-        "spec.changeWindows", "spec.suspend", "spec.timeout", "spec.retryInterval",
+        "spec.changeWindows", "spec.prefetch", "spec.suspend", "spec.timeout", "spec.retryInterval",
     },
     "ModelService": {
         "spec.model", "spec.engine", "spec.gpu", "spec.resources", "spec.parallelism",
         "spec.replicas", "spec.scaling.mode", "spec.placement.mode", "spec.placement.pools",
         "spec.placement.order", "spec.placement.signalMaxAge",
-        "spec.placement.whenFull", "spec.cache.type", "spec.cache.path", "spec.cache.claim",
+        "spec.placement.whenFull", "spec.cache.type", "spec.cache.path", "spec.cache.claim", "spec.cache.prefetch",
         "spec.coldStart", "spec.drain", "spec.disruption.minReady",
         "spec.disruption.maxConcurrentMoves", "spec.expose.service", "spec.render.template",
         "spec.podTemplate", "spec.adopt", *FLOW,
@@ -168,6 +168,7 @@ SERVICE_CHANGES = {
     "cache.type": "HostPath",
     "cache.path": "/other",
     "cache.claim": "other",
+    "cache.prefetch.nodes": "3",
     "coldStart.deadline": "1h",
     "drain.endpointSync": "1s",
     "drain.max": "1s",
@@ -255,7 +256,7 @@ def test_changing_a_field_changes_the_service(field):
     if field.startswith("model.tokenSecretRef"):
         pair = {"name": "first", "key": "first", keys[-1]: "other"}
         line = yaml.safe_dump({"model": {"tokenSecretRef": pair}})
-    if field.startswith("cache.") and field != "cache.type":
+    if field in {"cache.path", "cache.claim"}:
         block = yaml.safe_load(BESIDE[field])["cache"]
         line = yaml.safe_dump({"cache": {**block, keys[-1]: value}})
     before = desired_of({"models/q.yaml": spec_with(BESIDE.get(field, ""))})
@@ -285,6 +286,7 @@ FLEET_CHANGES = {
     "ignore[].target.namespace": "ignore: [{target: {namespace: x}, paths: [/data]}]",
     "ignore[].target.labelSelector": 'ignore: [{target: {labelSelector: "a=b"}, paths: [/data]}]',
     "ignore[].target.annotationSelector": 'ignore: [{target: {annotationSelector: "a"}, paths: [/data]}]',
+    "prefetch.maxConcurrent": "prefetch: {maxConcurrent: 3}",
     "templates": "templates: [other]",
     "suspend": "suspend: true",
     "changeWindows[].name": "changeWindows: [{name: a, schedule: 0 9 * * *, duration: 8h}]",

@@ -132,6 +132,8 @@ def test_parallelism_fits_the_gpus(gpus, block, expected):
         ("cache: {type: HostPath}", "field-missing", "spec.cache.path"),
         ("cache: {type: PVC}", "field-missing", "spec.cache.claim"),
         ("cache: {path: /x}", "invalid-value", "spec.cache.path"),
+        ("cache: {prefetch: {nodes: -1}}", "invalid-value", "spec.cache.prefetch.nodes"),
+        ("placement: {mode: Scheduler}\ncache: {prefetch: {nodes: 1}}", "invalid-value", "spec.cache.prefetch.nodes"),
         ("cache: {type: PVC, claim: c, path: /x}", "invalid-value", "spec.cache.path"),
         ("cache: {type: HostPath, path: x}", "invalid-value", "spec.cache.path"),
         ("coldStart: {deadline: 20}", "invalid-type", "spec.coldStart.deadline"),
