@@ -222,7 +222,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     rendered = render(
         desired, shapes, plan, parts.repo, parts.renderer, fleet_id, checkpoint=parts.checkpoint
     )
-    sets = check(desired, rendered, parts.check_memo)
+    sets = check(desired, rendered, parts.check_memo, plan)
     found = replace(
         found,
         desired=desired,

@@ -21,6 +21,7 @@ from stoker.decide.place import Index
 from stoker.decide.prefetch import with_prefetches
 from stoker.decide.scheduler_mode import count_only
 from stoker.decide.slots import Standing, slots_of
+from stoker.decide.slow_starts import SlowStarts
 from stoker.decide.transition import Step, transition
 from stoker.model.fleet import Desired, ModelService, PlacementMode
 from stoker.model.flow import Held, HeldBy, Override
@@ -79,6 +80,7 @@ def decide_steps(
     decisions: list[ServiceDecision] = []
     wakes: list[int | None] = []
     alone: set[UnitRef] = set()
+    slow_starts = SlowStarts(index.estimates, snapshot.nodes)
     held = {each.unit: each for each in desired.held if each.whole}
     overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
     overrides |= {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
@@ -96,6 +98,7 @@ def decide_steps(
             decision, wake_at_ms = _decided(case, index, past, override, now_ms)
             wakes += [wake_at_ms, override.until_ms if isinstance(override, Override) else None]
             known[case.ref] = _learned(past, decision, now_ms)
+        decision = replace(decision, slow_start=slow_starts.of(case))
         decisions.append(decision)
         yield decision
 

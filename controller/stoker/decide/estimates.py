@@ -54,6 +54,9 @@ class Estimates:
         self._kinds = {key: _kind(ring) for key, ring in starts.rings if len(ring) >= LEAST_SAMPLES}
         self._keys: dict[tuple[object, ...], str] = {}
         self._queues = Queues()
+        longest = (kind.totals_ms[-1] for kind in self._kinds.values())
+        self.longest_ms = max(longest, default=0)
+        """No start that estimates are learned from took longer; 0 where none are."""
 
     def class_of(self, labels: Mapping[str, str]) -> str:
         """What tells nodes apart for an estimate; empty while nothing is learned."""

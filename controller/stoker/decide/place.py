@@ -86,7 +86,7 @@ class Index:
         prefetches: Iterable[LivePrefetch] = (),
     ) -> None:
         self._now_ms = now_ms
-        self._estimates = Estimates(starts)
+        self.estimates = Estimates(starts)
         services = tuple(services)
         self._nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.name)}
         self._labels = {name: dict(node.labels) for name, node in self._nodes.items()}
@@ -118,7 +118,7 @@ class Index:
 
     def readiness(self, case: Case, name: str) -> Readiness:
         """The estimate for a start of the service there, were it the only one."""
-        return self._estimates.of(case, self._warmth.facts(case, name), self._labels[name])
+        return self.estimates.of(case, self._warmth.facts(case, name), self._labels[name])
 
     def facts(self, case: Case, name: str) -> Facts:
         """What a start of the service would find there."""
@@ -127,13 +127,13 @@ class Index:
     def begin(self, case: Case, name: str, pod: Replica | None = None) -> None:
         """Let a start there take its place in the queues of its sources; a pod stands already."""
         facts = self._warmth.facts(case, name)
-        self._estimates.begin(case, facts, self._labels[name], pod, self._now_ms)
+        self.estimates.begin(case, facts, self._labels[name], pod, self._now_ms)
 
     def start_key(self, case: Case, name: str) -> str:
         """The kind of a start of the service there now; empty where the node is not known."""
         if name not in self._nodes:
             return ""
-        return self._estimates.key(case, self._warmth.facts(case, name), self._labels[name])
+        return self.estimates.key(case, self._warmth.facts(case, name), self._labels[name])
 
     def pick(
         self, case: Case, *, urgent: bool, own: Collection[str], barred: Mapping[str, str]
@@ -161,9 +161,7 @@ class Index:
         return Choice(
             node=self._nodes[name],
             pool=answer.usable[self._class_of[name]][1],
-            readiness=self._estimates.next(
-                case, self._warmth.facts(case, name), self._labels[name]
-            ),
+            readiness=self.estimates.next(case, self._warmth.facts(case, name), self._labels[name]),
             free_gpus=self._rooms[name].device(case.spec.gpu_resource),
         )
 
@@ -226,7 +224,7 @@ class Index:
                 node.gpu_unknown,
                 facts,
                 node.signals.warmth if self._by_signals else None,
-                self._estimates.class_of(labels),
+                self.estimates.class_of(labels),
             )
             number = numbers.setdefault(signature, len(numbers))
             if number == len(self._classes):
@@ -264,9 +262,9 @@ class Index:
         for number, (pool, _) in answer.usable.items():
             home = self._classes[number]
             facts = Facts(image=case.image in home.facts, weights=case.weights in home.facts)
-            held = (facts.image, facts.weights, self._estimates.class_of(home.labels))
+            held = (facts.image, facts.weights, self.estimates.class_of(home.labels))
             if held not in bucket_of:
-                bucket_of[held] = self._estimates.bucket(case, facts, home.labels)
+                bucket_of[held] = self.estimates.bucket(case, facts, home.labels)
             place = self._place(case, home.node, facts, bucket_of[held], pool, urgent=urgent)
             found.append((place, number))
         return sorted(found, key=lambda each: (each[0].nearness, each[1]))
@@ -294,10 +292,10 @@ class Index:
             plain = own_here and not urgent
             facts = Facts() if plain else self._warmth.facts(case, name)
             labels = self._labels[name]
-            alike = (facts, self._estimates.class_of(labels))
+            alike = (facts, self.estimates.class_of(labels))
             bucket = bucket_of.get(alike)
             if bucket is None:
-                bucket = bucket_of[alike] = self._estimates.bucket(case, facts, labels)
+                bucket = bucket_of[alike] = self.estimates.bucket(case, facts, labels)
             place = self._place(case, self._nodes[name], facts, bucket, usable[0], urgent=urgent)
             candidate = self._key(case, place, name, own_here=own_here, urgent=urgent)
             best = candidate if best is None else min(best, candidate)

@@ -23,6 +23,7 @@ __all__ = [
     "RetireStage",
     "Retirement",
     "ServiceDecision",
+    "SlowStart",
     "WarmthClass",
 ]
 
@@ -143,6 +144,20 @@ class CountReason:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowStart:
+    """A kind of start of the service that takes longer than its coldStart.deadline allows.
+
+    `p90_ms` is what nine of ten of its `samples` stayed within; `where` is the class of nodes
+    (instance type or GPU), `told` what they held.
+    """
+
+    where: str
+    told: str
+    p90_ms: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceDecision:
     """Everything decided about one ModelService.
 
@@ -168,6 +183,8 @@ class ServiceDecision:
     rejected: tuple[tuple[str, int], ...] = ()
     updating: bool = False
     """Replicas of an older rev still stand: the service is on its way to `rev`."""
+    slow_start: SlowStart | None = None
+    """The slowest kind that was found to take longer than the deadline; None for none."""
     prefetches: tuple[Prefetch, ...] = ()
     """Fetches ahead of a start on further nodes, by name: to make, standing, and over."""
 
