@@ -33,6 +33,10 @@ def reporter(
         Path | None,
         typer.Option("--cache", help="Folder of the weights cache: volume, HF_HOME or hub."),
     ] = None,
+    evict: Annotated[
+        bool,
+        typer.Option("--evict", help="Delete weights beyond cache.maxSize, longest unused first."),
+    ] = False,
     cloud: Annotated[
         str, typer.Option("--cloud", help="Whose notices: auto, aws, gcp, azure or none.")
     ] = "auto",
@@ -80,6 +84,8 @@ def reporter(
     every = seconds_of("--interval", interval)
     if every < 1:
         raise usage(f"--interval: {interval} is too often", "at least 1s")
+    if evict and cache is None:
+        raise usage("--evict needs the folder", "name it with --cache")
     configure(log_level, log_format)
     clock = SystemClock()
     source = notice_source(Cloud(cloud), clock, address=metadata_address)
@@ -88,7 +94,8 @@ def reporter(
     if bound not in {"", node}:
         raise usage(f"--node: {node} is not {bound}, where this pod runs", "spec.nodeName names it")
     writer = StateWriter(cluster, clock, node, holder or ourselves(), uid)
-    working = Reporter(ReporterSettings(engines, cache, every), writer, clock, source=source)
+    settings = ReporterSettings(engines, cache, evict, every)
+    working = Reporter(settings, writer, clock, source=source)
     stopped = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

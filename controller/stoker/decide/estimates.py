@@ -113,6 +113,7 @@ class Estimates:
                 str(spec.cuda_graphs),
                 [spec.tensor_parallel, spec.pipeline_parallel, spec.gpu_count, spec.gpu_resource],
                 str(spec.cache.type),
+                *([spec.cache.image] if spec.cache.image else []),
             ]
             model = [spec.model_uri, spec.model_revision]
             whole = digest([model, run, node_class(labels), list(path)])
@@ -167,8 +168,10 @@ def _rest(whole: Fetches, pod: Replica, now_ms: int) -> Fetches:
 
 
 def _weights_source(case: Case) -> str:
-    """The volume that its pods share, else the hub or bucket of the weights."""
+    """The volume that its pods share, the registry, or the hub or bucket of the weights."""
     if case.spec.cache.type is CacheType.PVC:
         return f"volume {case.ref.namespace}/{case.spec.cache.claim}"
+    if case.spec.cache.type is CacheType.IMAGE:
+        return f"image {case.weights[1].partition('/')[0]}"
     scheme, _, rest = case.spec.model_uri.partition("://")
     return f"weights {scheme}" if scheme == "hf" else f"weights {scheme}://{rest.split('/')[0]}"

@@ -14,7 +14,7 @@ from stoker.decide.moves import earliest
 from stoker.decide.place import Index
 from stoker.decide.slots import slots_of
 from stoker.model.plan import ServiceDecision
-from stoker.model.prefetch import LivePrefetch, Prefetch, PrefetchState, fetches_weights
+from stoker.model.prefetch import LivePrefetch, Prefetch, PrefetchState, weights_ahead
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources
 from stoker.model.snapshot import Snapshot
@@ -144,7 +144,7 @@ class _Desk:
             return f"node {each.node} is gone"
         if node.notice is not None or node.cordoned or not self._index.pool(case, each.node):
             return f"node {each.node} takes no replica of it any more"
-        if canonical_image(each.image) != case.image or each.weights != _weights(case):
+        if canonical_image(each.image) != case.image or each.weights != weights_ahead(case.spec):
             return "it fetches another image or model revision"
         if each.node in barred:
             words = {"own": "a replica is there", "hinted": "its node may be taken back"}
@@ -162,7 +162,7 @@ class _Desk:
     def _holds(self, case: Case, node: str) -> bool:
         """Whether a start there would find everything that can be fetched ahead."""
         facts = self._index.facts(case, node)
-        return facts.image and (facts.weights or _weights(case) is None)
+        return facts.image and (facts.weights or weights_ahead(case.spec) is None)
 
 
 def _within(rows: list[_Row], live: Iterable[LivePrefetch], most: int) -> list[_Wish]:
@@ -185,14 +185,10 @@ def _within(rows: list[_Row], live: Iterable[LivePrefetch], most: int) -> list[_
 
 
 def _wish(rank: int, case: Case, node: str, node_uid: str) -> _Wish:
-    weights = _weights(case)
+    weights = weights_ahead(case.spec)
     identity = (node, node_uid, case.rev, case.image, *(weights or ()), FORM)
     name = prefetch_name(case.ref.name, *identity)
     return _Wish(rank, case.ref, Prefetch(name, node, node_uid), weights)
-
-
-def _weights(case: Case) -> tuple[str, str] | None:
-    return case.weights if fetches_weights(case.spec) else None
 
 
 def _standing(live: LivePrefetch, over: str = "") -> Prefetch:

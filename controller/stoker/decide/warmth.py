@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from stoker.decide.case import Case, canonical_image
 from stoker.decide.ready_in import Facts
 from stoker.decide.slots import Standing, slots_of
-from stoker.model.prefetch import LivePrefetch, PrefetchState
+from stoker.model.prefetch import IMAGE_URI, LivePrefetch, PrefetchState
 from stoker.model.snapshot import Node
 
 __all__ = ["COMMON", "Fact", "Warmth"]
@@ -118,9 +118,9 @@ class Warmth:
         self, node: Node, images: set[str], weights: set[tuple[str, str]]
     ) -> tuple[Fact, ...]:
         held: list[Fact] = []
-        held.extend(
-            dict.fromkeys(name for name in map(self._spelled, node.images) if name in images)
-        )
+        for name in dict.fromkeys(map(self._spelled, node.images)):
+            held += [name] if name in images else []
+            held += [(IMAGE_URI, name)] if (IMAGE_URI, name) in weights else []
         for copy in dict.fromkeys(node.weights):
             fact = (copy.uri, copy.revision)
             if fact not in weights:
@@ -130,7 +130,8 @@ class Warmth:
             else:
                 self._warming.setdefault(fact, set()).add(node.name)
         for left in self._fetched.get((node.name, node.uid), ()):
-            told = node.weights and not isinstance(left, str)  # its reporter knows better
+            # Of weights in a folder its reporter knows better.
+            told = node.weights and not isinstance(left, str) and left[0] != IMAGE_URI
             if left in (images if isinstance(left, str) else weights) and not told:
                 held += [] if left in held else [left]
         for found in held:
@@ -167,9 +168,16 @@ def _fetched_ahead(prefetches: Iterable[LivePrefetch]) -> tuple[_ByNode, _ByNode
     for each in prefetches:
         node = (each.node, each.node_uid)
         if each.state is PrefetchState.DONE:
-            facts = fetched.setdefault(node, [])
-            facts.append(canonical_image(each.image))
-            facts += [] if each.weights is None else [each.weights]
-        elif each.state is PrefetchState.RUNNING and each.weights is not None:
-            fetching.setdefault(node, []).append(each.weights)
+            image = canonical_image(each.image)
+            fetched.setdefault(node, []).extend((image, (IMAGE_URI, image), *_weights(each)))
+        elif each.state is PrefetchState.RUNNING:
+            fetching.setdefault(node, []).extend(_weights(each))
     return fetched, fetching
+
+
+def _weights(each: LivePrefetch) -> list[tuple[str, str]]:
+    """The weights it fetches, under the name by which cases ask for them; or none."""
+    if each.weights is None:
+        return []
+    uri, revision = each.weights
+    return [(uri, canonical_image(revision) if uri == IMAGE_URI else revision)]

@@ -13,7 +13,11 @@ from stoker.model.cache import CacheType
 from stoker.model.fleet import ModelService
 from stoker.model.refs import UnitRef
 
-__all__ = ["LivePrefetch", "Prefetch", "PrefetchState", "fetches_weights"]
+__all__ = ["IMAGE_URI", "LivePrefetch", "Prefetch", "PrefetchState", "weights_ahead"]
+
+
+IMAGE_URI = "image"
+"""Stands for the uri of weights that are in an image; their revision is its reference."""
 
 
 class PrefetchState(StrEnum):
@@ -61,6 +65,13 @@ class Prefetch:
     over: str = ""
 
 
-def fetches_weights(spec: ModelService) -> bool:
-    """Whether weights can be fetched ahead: to a folder of the node, from the hub."""
-    return spec.cache.type is CacheType.HOST_PATH and spec.model_uri.startswith("hf://")
+def weights_ahead(spec: ModelService) -> tuple[str, str] | None:
+    """Uri and revision of what can be brought to a node beside the engine's image: weights of
+    the hub to a folder of the node, or the image that holds them (`image` and its reference).
+    """
+    cache = spec.cache
+    if cache.type is CacheType.IMAGE and cache.image:
+        return (IMAGE_URI, cache.image)
+    if cache.type is CacheType.HOST_PATH and spec.model_uri.startswith("hf://"):
+        return (spec.model_uri, spec.model_revision)
+    return None

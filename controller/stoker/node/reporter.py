@@ -16,6 +16,7 @@ from stoker.log import get_log
 from stoker.model.ports import Clock
 from stoker.node.cache import Inventory, inventory
 from stoker.node.engine_scrape import Round, scrape, window
+from stoker.node.evict import keep_within
 from stoker.node.facts import Facts, status_of
 from stoker.node.gpu import GpuReading, Gpus, joules_between
 from stoker.node.notice import NoticeSource
@@ -43,6 +44,8 @@ class ReporterSettings:
 
     engines: tuple[str, ...] = ()
     cache: Path | None = None
+    evict: bool = False
+    """Whether weights beyond cache.maxSize are deleted from the folder."""
     interval_seconds: float = 15.0
     scrape_seconds: float = 2.0
 
@@ -70,6 +73,7 @@ class Reporter:
         self._cached_at: float | None = None
         self._alive: set[str] = set()
         self._acknowledged = ""
+        self._not_kept = ""
         self._ended_at = clock.monotonic()
         self._trouble = "no round yet"
         self._pending = False
@@ -138,7 +142,7 @@ class Reporter:
             "notices": unanswered if self.notices.alive else "the poller has ended",
             "gpus": facts.gpus.why or f"{facts.gpus.count} seen",
             "engines": "; ".join(sorted(facts.engines.missing)) or "answered",
-            "cache": facts.inventory.why or "read",
+            "cache": facts.inventory.why or self._not_kept or "read",
         }
         return not self._trouble and self.notices.alive, parts
 
@@ -175,7 +179,17 @@ class Reporter:
         if self._cached_at is not None and now - self._cached_at < CACHE_SECONDS:
             return self._facts.inventory
         self._cached_at = now
+        if self._settings.evict:
+            self._evict(folder)
         return inventory(folder)
+
+    def _evict(self, folder: Path) -> None:
+        found = keep_within(folder, self._clock.now_ms() / 1_000)
+        if found.gone:
+            _log.info("weights.evicted", gone=list(found.gone), bytes=found.freed_bytes)
+        if found.why and found.why != self._not_kept:
+            _log.warning("weights.not-evicted", why=found.why)
+        self._not_kept = found.why
 
     def _acknowledge(self) -> None:
         """Tell the cloud not to wait, once every engine that ran here is certainly gone."""

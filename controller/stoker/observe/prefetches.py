@@ -49,7 +49,7 @@ def prefetch_facts(raw: dict[str, Any], unit: UnitRef) -> PrefetchFacts | None:
     if metadata.get("deletionTimestamp"):
         return None
     annotations = mapping(metadata, "annotations")
-    uri, _, revision = text(annotations, names.PREFETCH_MODEL).rpartition("@")
+    uri, _, revision = text(annotations, names.PREFETCH_MODEL).partition("@")
     state, since_ms = _state(raw)
     pod = mapping(mapping(mapping(raw, "spec"), "template"), "spec")
     return PrefetchFacts(

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from stoker.model.cache import CacheType, RootDisk
 from stoker.model.fleet import ModelService
 from stoker.model.plan import Placement
-from stoker.model.prefetch import Prefetch, fetches_weights
+from stoker.model.prefetch import Prefetch, weights_ahead
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.objects import names
 from stoker.render.bake import filled, object_labels
@@ -68,8 +69,9 @@ def prefetch_job(
         names.NODE_UID: prefetch.node_uid,
         names.SOURCE: source_path,
     }
-    if fetches_weights(spec):
-        marks[names.PREFETCH_MODEL] = f"{spec.model_uri}@{spec.model_revision}"
+    weights = weights_ahead(spec)
+    if weights is not None:
+        marks[names.PREFETCH_MODEL] = "@".join(weights)
     labels = {
         **object_labels(fleet, unit, {}),
         names.PREFETCH_LABEL: unit.name,
@@ -111,16 +113,29 @@ def _pod(pod: Mapping[str, Any], spec: ModelService, node: str) -> dict[str, Any
         "affinity": _only_on(node),
         "containers": [container],
     }
-    if fetches_weights(spec):
-        program = ["python3", "-c", FETCH_PROGRAM]
-        container["command"] = [*program, spec.model_uri.removeprefix("hf://"), spec.model_revision]
-        hidden = {each["name"] for each in _NO_GPUS}
-        own = [each for each in engine.get("env") or [] if each.get("name") not in hidden]
-        container["env"] = [*own, *_NO_GPUS]
-        container |= {name: engine[name] for name in ("envFrom", "volumeMounts") if name in engine}
-        mounted = {each.get("name") for each in engine.get("volumeMounts") or []}
-        made["volumes"] = [each for each in pod.get("volumes") or [] if each["name"] in mounted]
+    if weights_ahead(spec) is not None:
+        mounts = engine.get("volumeMounts") or []
+        mounted = {each.get("name") for each in mounts}
+        volumes = [each for each in pod.get("volumes") or [] if each["name"] in mounted]
+        if spec.cache.type is CacheType.IMAGE:
+            volumes = [each for each in volumes if "image" in each]
+            shown = {each["name"] for each in volumes}
+            mounts = [each for each in mounts if each.get("name") in shown]
+        else:
+            container["command"] = ["python3", "-c", FETCH_PROGRAM, *_arguments(spec)]
+            hidden = {each["name"] for each in _NO_GPUS}
+            own = [each for each in engine.get("env") or [] if each.get("name") not in hidden]
+            container["env"] = [*own, *_NO_GPUS]
+            container |= {name: engine[name] for name in ("envFrom",) if name in engine}
+        container["volumeMounts"], made["volumes"] = mounts, volumes
     return made
+
+
+def _arguments(spec: ModelService) -> list[str]:
+    cache = spec.cache
+    said = RootDisk.REFUSE if cache.refuses_root_disk else RootDisk.ALLOW
+    most = "" if cache.max_size_bytes is None else str(cache.max_size_bytes)
+    return [spec.model_uri.removeprefix("hf://"), spec.model_revision, str(said), most]
 
 
 def _only_on(node: str) -> dict[str, Any]:

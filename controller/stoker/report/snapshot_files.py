@@ -14,8 +14,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from stoker.decide.case import canonical_image
 from stoker.model.codec import canonical_json, to_data
-from stoker.model.fleet import Desired, SnapshotDetail
+from stoker.model.fleet import Desired, ModelService, SnapshotDetail
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import Node, ServiceState, Snapshot
 from stoker.model.times import rfc3339
@@ -39,11 +40,17 @@ KEPT_LABELS = frozenset(
 """Labels that a hashed snapshot keeps beside those that pools select by."""
 
 
-def own_images_only(snapshot: Snapshot, shapes: Iterable[UnitShape]) -> Snapshot:
+def own_images_only(snapshot: Snapshot, shapes: Iterable[UnitShape], desired: Desired) -> Snapshot:
     """The same snapshot without images that no unit asks for: they never decide anything."""
-    wanted = {shape.shape.image for shape in shapes}
+    asked = {shape.shape.image for shape in shapes}
+    asked |= {
+        each.spec.cache.image for each in desired.units if isinstance(each.spec, ModelService)
+    }
+    wanted = {canonical_image(image) for image in asked if image}
+    listed = {image for node in snapshot.nodes for image in node.images}
+    known = {image: canonical_image(image) in wanted for image in listed}
     nodes = tuple(
-        dataclasses.replace(node, images=tuple(i for i in node.images if i in wanted))
+        dataclasses.replace(node, images=tuple(i for i in node.images if known[i]))
         for node in snapshot.nodes
     )
     return dataclasses.replace(snapshot, nodes=nodes)

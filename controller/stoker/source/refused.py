@@ -37,7 +37,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "ModelService": (
         *_METADATA,
-        "spec.cache.maxSize",
         "spec.disruption.onNotice",
         "spec.expose.inferencePool",
         "spec.placement.pools[].base",
@@ -77,7 +76,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
 
 REFUSED_VALUES: dict[str, dict[str, tuple[str, ...]]] = {
     "ModelService": {
-        "spec.cache.type": ("Image", "Stream"),
         "spec.placement.whenFull": ("Unpinned",),
         "spec.scaling.mode": ("Stoker",),
     },

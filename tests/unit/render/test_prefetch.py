@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -43,7 +46,15 @@ ON_DISK = service(
     },
 )
 SHARED = service(cache=Cache(CacheType.PVC, claim="models", prefetch_nodes=1))
+IN_AN_IMAGE = service(
+    model_uri="file:///models/qwen",
+    cache=Cache(CacheType.IMAGE, image="registry.example/qwen:1", prefetch_nodes=1),
+)
+BOUND = replace(ON_DISK, cache=replace(ON_DISK.cache, max_size_bytes=800))
 NEW = Prefetch("web-prefetch-1", "l4-od-2", "uid-2")
+
+
+JOBS = {"on-disk": ON_DISK, "shared": SHARED, "image": IN_AN_IMAGE, "bound": BOUND}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +78,7 @@ def the_job(found):
     return body
 
 
-@pytest.mark.parametrize(("name", "spec"), [("on-disk", ON_DISK), ("shared", SHARED)])
+@pytest.mark.parametrize(("name", "spec"), JOBS.items())
 def test_a_form_of_job_never_changes(children, name, spec):
     """The pod of a Job cannot be changed: other bytes need another FORM (decide/prefetch.py)."""
     body = the_job(a_set(children, spec, NEW))
@@ -112,12 +123,30 @@ def test_a_job_that_stands_is_kept_or_over_and_never_sent_again(children):
     assert (ObjectRef("batch", "Job", "llm", done.name),) == found.over
 
 
+def test_an_image_with_weights_is_pulled_by_mounting_it(children):
+    body = the_job(a_set(children, IN_AN_IMAGE, NEW))
+    pod = body["spec"]["template"]["spec"]
+
+    assert ["registry.example/qwen:1"] == [v["image"]["reference"] for v in pod["volumes"]]
+    assert ["/models/qwen"] == [m["mountPath"] for m in pod["containers"][0]["volumeMounts"]]
+    assert "image@registry.example/qwen:1" == body["metadata"]["annotations"][names.PREFETCH_MODEL]
+
+
 HUB = """\
 import os, sys
 class HfApi:
     def list_repo_files(self, name, revision): return os.environ["FILES"].split()
 def snapshot_download(name, **how): print(name, how)
 """
+
+
+def run(folder, *arguments, files="m.bin", program=FETCH_PROGRAM):
+    (folder / "huggingface_hub.py").write_text(HUB)
+    environment = {"PYTHONPATH": str(folder), "HF_HOME": str(folder / "home"), "FILES": files}
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -128,36 +157,53 @@ def snapshot_download(name, **how): print(name, how)
     ],
 )
 def test_the_program_fetches_the_files_that_vllm_would(tmp_path, files, wanted):
-    (tmp_path / "huggingface_hub.py").write_text(HUB)
-    environment = {"PYTHONPATH": str(tmp_path), "HF_HOME": str(tmp_path), "FILES": files}
+    out, _ = run(tmp_path, "a/b", "c" * 40, "Allow", "", files=files).communicate(timeout=60)
 
-    done = subprocess.run(
-        [sys.executable, "-c", FETCH_PROGRAM, "a/b", "c" * 40],
-        env=environment, capture_output=True, text=True, timeout=60, check=True,
-    )  # fmt: skip
+    assert out.startswith("a/b {'revision': '" + "c" * 40)
+    assert f"'*.py', {wanted}]" in out
 
-    assert done.stdout.startswith("a/b {'revision': '" + "c" * 40)
-    assert f"'*.py', {wanted}]" in done.stdout
+
+def test_the_program_leaves_a_mark_of_what_it_fetched(tmp_path):
+    run(tmp_path, "a/b", "c" * 40, "Allow", "800").communicate(timeout=60)
+    (mark,) = (tmp_path / "home" / "stoker-marks").glob("*.json")
+
+    assert {"name": "a/b", "revision": "c" * 40, "mostBytes": "800"} == json.loads(mark.read_text())
 
 
 def test_a_second_program_waits_for_the_lock_of_the_first(tmp_path):
     """One downloader a node and model: the holder of the lock is shown, then lets go."""
-    import fcntl
-    import hashlib
-
-    (tmp_path / "huggingface_hub.py").write_text(HUB)
     key = hashlib.sha256(("a/b@" + "c" * 40).encode()).hexdigest()[:16]
-    (tmp_path / "stoker-locks").mkdir()
-    environment = {"PYTHONPATH": str(tmp_path), "HF_HOME": str(tmp_path), "FILES": "m.bin"}
-    with (tmp_path / "stoker-locks" / key).open("w") as held:
+    marks = tmp_path / "home" / "stoker-marks"
+    marks.mkdir(parents=True)
+    with (marks / f"{key}.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        second = subprocess.Popen(
-            [sys.executable, "-c", FETCH_PROGRAM, "a/b", "c" * 40],
-            env=environment, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        second = run(tmp_path, "a/b", "c" * 40, "Allow", "")
         with pytest.raises(subprocess.TimeoutExpired):
             second.wait(1.0)
         fcntl.flock(held, fcntl.LOCK_UN)
     out, _ = second.communicate(timeout=60)
 
     assert "a/b" in out
+
+
+@pytest.mark.parametrize(("said", "fails"), [("Refuse", True), ("Allow", False)])
+@pytest.mark.parametrize("name", ["a/b", ""])
+def test_a_folder_on_the_kubelets_own_disk_is_refused_unless_allowed(tmp_path, said, fails, name):
+    (tmp_path / "hosts").touch()
+    program = FETCH_PROGRAM.replace('"/etc/hosts"', repr(str(tmp_path / "hosts")))
+
+    found = run(tmp_path, name, "c" * 40, said, "", program=program)
+    out, told = found.communicate(timeout=60)
+
+    assert fails == bool(found.returncode)
+    assert fails == ("cache.rootDisk" in told)
+    assert bool(out) == (not fails and bool(name)), "nothing is downloaded there"
+
+
+def test_a_folder_on_another_disk_is_taken(tmp_path):
+    nowhere = FETCH_PROGRAM.replace('"/etc/hosts", "/dev/termination-log"', '"/proc/version",')
+
+    found = run(tmp_path, "", "", "Refuse", "", program=nowhere)
+    found.communicate(timeout=60)
+
+    assert found.returncode == 0

@@ -79,6 +79,19 @@ def test_the_cache_is_mounted_for_reading_only():
     assert "--cache=/cache" in told["containers"][0]["args"]
 
 
+def test_only_who_lets_it_evict_lets_it_write_to_the_cache():
+    told = pod(cache_path="/mnt/nvme/stoker", evict=True)
+    (container,) = told["containers"]
+
+    assert not container["volumeMounts"][0]["readOnly"]
+    assert "--evict" in container["args"]
+    assert {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]} == container["securityContext"][
+        "capabilities"
+    ]
+    assert 0 == told["securityContext"]["runAsUser"]
+    assert "--evict" not in pod(cache_path="/mnt")["containers"][0]["args"]
+
+
 @pytest.mark.parametrize(
     ("more", "level"),
     [
