@@ -24,6 +24,7 @@ __all__ = [
     "Facts",
     "estimate",
     "fetch_ms",
+    "percentile",
     "ready_in_bucket",
 ]
 
@@ -98,8 +99,8 @@ def estimate(spec: ModelService, facts: Facts, learned: Sequence[int] = ()) -> R
     if len(learned) >= LEAST_SAMPLES:
         return Readiness(
             warmth=_warmth(facts),
-            p50_ms=_ranked(learned, 50),
-            p90_ms=_ranked(learned, 90),
+            p50_ms=percentile(learned, 50),
+            p90_ms=percentile(learned, 90),
             prior=False,
             facts=told,
             samples=len(learned),
@@ -134,7 +135,7 @@ def ready_in_bucket(p50_ms: int) -> int:
     return FIRST_BUCKET + bisect_right(BUCKET_BOUNDS_MS, max(p50_ms, SHORTEST_MS)) - 1
 
 
-def _ranked(ascending: Sequence[int], percent: int) -> int:
+def percentile(ascending: Sequence[int], percent: int) -> int:
     """The smallest value that so many percent do not exceed (nearest rank)."""
     return ascending[-(-len(ascending) * percent // 100) - 1]
 

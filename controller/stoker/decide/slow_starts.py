@@ -15,9 +15,9 @@ from stoker.decide.ready_in import Facts
 from stoker.model.plan import SlowStart
 from stoker.model.snapshot import Node
 
-__all__ = ["SlowStarts"]
+__all__ = ["PATHS", "SlowStarts"]
 
-_PATHS = tuple(
+PATHS = tuple(
     Facts(image=image, weights=weights) for image, weights in product((False, True), repeat=2)
 )
 
@@ -37,7 +37,7 @@ class SlowStarts:
             return None
         slow = []
         for where, labels in sorted(self._by_class().items()):
-            for facts in _PATHS:
+            for facts in PATHS:
                 found = self._estimates.of(case, facts, labels)
                 if not found.prior and found.p90_ms > deadline_ms:
                     slow.append((-found.p90_ms, where, found.facts, found.samples))
