@@ -56,6 +56,13 @@ def install(
     cache_path: Annotated[
         str, typer.Option("--cache-path", help="With --reporter: folder of the weights on a node.")
     ] = "",
+    engine_namespaces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine-namespace",
+            help="With --reporter: let it find engines by their pods there; repeatable.",
+        ),
+    ] = None,
     evict: Annotated[
         bool,
         typer.Option(
@@ -104,6 +111,7 @@ def install(
             cache_path=cache_path,
             host_network=host_network,
             evict=evict,
+            engine_namespaces=tuple(engine_namespaces or ()),
             options=tuple(reporter_options or ()),
         )
         sys.stdout.write(reporter_manifests(told))

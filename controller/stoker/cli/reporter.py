@@ -29,6 +29,12 @@ def reporter(
         list[str] | None,
         typer.Option("--engine", help="HOST:PORT of an engine on this node; repeatable."),
     ] = None,
+    engine_namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine-namespace", help="Find engines by their pods on this node; repeatable."
+        ),
+    ] = None,
     cache: Annotated[
         Path | None,
         typer.Option("--cache", help="Folder of the weights cache: volume, HF_HOME or hub."),
@@ -70,6 +76,7 @@ def reporter(
     from stoker.clock import SystemClock
     from stoker.log import configure
     from stoker.loop.server import StatusServer
+    from stoker.node.engine_pods import EnginePods
     from stoker.node.notices_auto import Cloud, notice_source
     from stoker.node.reporter import Reporter, ReporterSettings
     from stoker.node.state_writer import StateWriter
@@ -95,7 +102,9 @@ def reporter(
         raise usage(f"--node: {node} is not {bound}, where this pod runs", "spec.nodeName names it")
     writer = StateWriter(cluster, clock, node, holder or ourselves(), uid)
     settings = ReporterSettings(engines, cache, evict, every)
-    working = Reporter(settings, writer, clock, source=source)
+    spaces = tuple(dict.fromkeys(engine_namespace or ()))
+    pods = EnginePods(cluster, node, spaces) if spaces else None
+    working = Reporter(settings, writer, clock, source=source, pods=pods)
     stopped = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

@@ -39,6 +39,8 @@ class ReporterInstall:
     namespace: str = NAME
     cache_path: str = ""
     evict: bool = False
+    engine_namespaces: tuple[str, ...] = ()
+    """Where pods may be listed, to find the engines of the node."""
     host_network: bool = False
     node_selector: tuple[tuple[str, str], ...] = (("nvidia.com/gpu.present", "true"),)
     options: tuple[str, ...] = ()
@@ -57,6 +59,7 @@ def reporter_manifests(settings: ReporterInstall) -> str:
             roleRef={"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": NAME},
             subjects=[{"kind": "ServiceAccount", "name": NAME, "namespace": settings.namespace}],
         ),
+        *_pod_rights(settings),
         _policy(settings),
         _object(
             _ADMISSION,
@@ -77,6 +80,20 @@ def _rules() -> list[dict[str, Any]]:
         {"apiGroups": [GROUP], "resources": ["nodestates"], "verbs": ["get", "create"]},
         {"apiGroups": [GROUP], "resources": ["nodestates/status"], "verbs": ["patch"]},
     ]
+
+
+def _pod_rights(settings: ReporterInstall) -> list[dict[str, Any]]:
+    """Listing pods in the namespaces that were named, and nowhere else; RBAC knows no nodes."""
+    found = []
+    subject = {"kind": "ServiceAccount", "name": NAME, "namespace": settings.namespace}
+    role = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": NAME}
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+    for space in sorted(set(settings.engine_namespaces)):
+        found += [
+            _object(f"{RBAC_GROUP}/v1", "Role", space, rules=rules),
+            _object(f"{RBAC_GROUP}/v1", "RoleBinding", space, roleRef=role, subjects=[subject]),
+        ]
+    return found
 
 
 def _policy(settings: ReporterInstall) -> dict[str, Any]:
@@ -135,6 +152,7 @@ def _container(settings: ReporterInstall) -> dict[str, Any]:
     options = ["--node=$(NODE_NAME)", "--holder=$(POD_NAME)", "--log-format=json"]
     if settings.cache_path:
         options += ["--cache=/cache", *(["--evict"] if settings.evict else [])]
+    options += [f"--engine-namespace={name}" for name in sorted(set(settings.engine_namespaces))]
     # On the host's network nobody outside the node is to reach it.
     host = "127.0.0.1" if settings.host_network else "0.0.0.0"  # noqa: S104 - the pod's own
     options.append(f"--listen={host}:{PORT}")
