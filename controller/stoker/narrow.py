@@ -88,7 +88,7 @@ def units_with_news(
     found = set(looked.restless)
     for set_ in sight.sets:
         before = looked.sets[set_.unit]
-        if before is not set_:
+        if before is not set_ and before != set_:
             if not _grows(before, set_, looked):
                 return None
             found.add(set_.unit)

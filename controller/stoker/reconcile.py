@@ -131,7 +131,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     plan = decide(desired, shapes.shapes, seen.snapshot, state.history, found.now_ms)
     parts.checkpoint()
     rendered = render(desired, shapes, plan, *by, checkpoint=parts.checkpoint)
-    sets = check(desired, rendered, parts.check_memo)
+    sets = check(desired, rendered, parts.check_memo, plan)
     found = replace(
         found,
         desired=desired,

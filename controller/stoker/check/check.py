@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
-from stoker.check import consent, duplicates, ignore, metadata, secrets, service, sizes
+from stoker.check import consent, duplicates, ignore, metadata, secrets, service, sizes, starts
 from stoker.errors import Finding, Severity
 from stoker.model.fleet import Desired, ModelService, Unit
 from stoker.model.manifest import Manifest, ManifestSet
+from stoker.model.plan import Plan
 from stoker.model.refs import UnitRef
 
 __all__ = ["CheckMemo", "check"]
@@ -36,16 +38,21 @@ class CheckMemo:
 
 
 def check(
-    desired: Desired, sets: tuple[ManifestSet, ...], memo: CheckMemo | None = None
+    desired: Desired,
+    sets: tuple[ManifestSet, ...],
+    memo: CheckMemo | None = None,
+    plan: Plan | None = None,
 ) -> tuple[ManifestSet, ...]:
     """Give the sets again, each with its findings; incomplete and empty where one is an error.
 
     With a memo, a set that is the same object as in the pass before is not looked at again.
+    The plan brings what was learned of starts.
     """
     known = {} if memo is None else memo.known
     units = {unit.ref: unit for unit in desired.units}
     twice = duplicates.find_duplicates(sets)
     covered = ignore.find_covered(desired, sets)
+    late = starts.find_late(desired, plan)
     checked: list[ManifestSet] = []
     found: dict[UnitRef, tuple[Unit, ManifestSet, tuple[Finding, ...]]] = {}
     for item in sets:
@@ -56,9 +63,8 @@ def check(
         else:
             own = _own_findings(unit, item)
         found[item.unit] = (unit, item, own)
-        checked.append(
-            _judged(item, (*own, *twice.get(item.unit, ()), *covered.get(item.unit, ())))
-        )
+        shared = (found_there.get(item.unit, ()) for found_there in (twice, covered, late))
+        checked.append(_judged(item, (*own, *chain.from_iterable(shared))))
     if memo is not None:
         memo.known = found
     return tuple(checked)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from stoker.cli.exits import Exit
-from stoker.cli.options import As, Context, Kubeconfig, RequestTimeout
+from stoker.cli.options import As, Context, Kubeconfig, RequestTimeout, Root
 from stoker.cli.style import narrate
 from stoker.objects.start_facts import Start
 from stoker.objects.start_levers import LEVERS, Lever
@@ -18,18 +18,21 @@ from stoker.objects.start_levers import LEVERS, Lever
 __all__ = ["coldstart"]
 
 OUTPUTS = ("text", "json", "svg")
+STARTS = "starts.json"
 
 
 def coldstart(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="SERVICE|POD|DIR",
+            metavar="SERVICE|POD|DIR|REF",
             help="A service (its newest pod) or a pod, as NAME or NAMESPACE/NAME, or a folder "
-            "with pod.json, events.json and engine.log; a folder that exists is read.",
+            "with pod.json, events.json and engine.log; a folder that exists is read. A data ref "
+            "(refs/stoker/NAME), or a folder with its starts.json: what the fleet's starts took.",
         ),
     ],
     *,
+    path: Root = Path(),
     pull: Annotated[
         list[str] | None,
         typer.Option("--with", help="Say what is left with this lever; repeat for more."),
@@ -57,6 +60,8 @@ def coldstart(
         raise usage(f"no output {output!r}", "text, json or svg")
     chosen = _levers(pull or [])
     folder = Path(target)
+    if target.startswith("refs/") or (folder / STARTS).is_file():
+        return _learned(target, path, output)
     if folder.is_dir():
         start = _recorded(folder)
     else:
@@ -69,6 +74,22 @@ def coldstart(
             sys.stdout.write(coldstart_svg(start))
         case _:
             sys.stdout.write(coldstart_text(start, chosen))
+    return Exit.OK
+
+
+def _learned(where: str, repository: Path, output: str) -> int:
+    """Print what the starts of a whole fleet took, by the copy on its data ref."""
+    from stoker.cli.print_starts import starts_json, starts_text
+    from stoker.cli.recorded import read_recorded_starts
+    from stoker.cli.session import usage
+
+    if output == "svg":
+        raise usage("a record of many starts has no picture", "text or json")
+    found = read_recorded_starts(where, repository)
+    if output == "json":
+        sys.stdout.write(json.dumps(starts_json(found), indent=2, sort_keys=True) + "\n")
+    else:
+        sys.stdout.write(starts_text(found))
     return Exit.OK
 
 

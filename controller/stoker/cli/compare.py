@@ -18,7 +18,7 @@ from stoker.cli.field_lines import State as RepoState
 from stoker.cli.notes import notes_of
 from stoker.cli.offline import Offline, offline
 from stoker.cli.print_plan import duration
-from stoker.cli.recorded import read_recorded
+from stoker.cli.recorded import read_recorded, read_recorded_starts
 from stoker.cli.session import (
     ClosableRepo,
     Session,
@@ -248,7 +248,8 @@ def _snapshot(query: Query, target: Target) -> tuple[Snapshot, Cluster, History]
         from stoker.kube.memory import MemoryServer
 
         empty = Client(MemoryServer(SystemClock()), user_agent="offline")
-        return read_recorded(query.snapshot, query.path), empty, History()
+        learned = History(starts=read_recorded_starts(query.snapshot, query.path).starts)
+        return read_recorded(query.snapshot, query.path), empty, learned
     with Session(local_repo(query.path, query.head), target) as session:
         at = session.repo.resolve(query.head) if query.head else session.repo.fetch()
         desired = session.desired(at)

@@ -7,9 +7,10 @@ path, counts and lines to print. Nothing is read or written here but autoscalers
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from stoker.cli.import_coldstart import Converted
 from stoker.cli.import_sources import Found, Gathered, Source
 from stoker.cli.import_vllm import service_text
 from stoker.errors import StokerError
@@ -27,7 +28,7 @@ from stoker.objects.owned import schema_of
 from stoker.observe.external import ScaleTarget, scale_target, scalers_by_target
 from stoker.report import manifest_text
 
-__all__ = ["Imported", "Scalers", "bundles_of", "read_scalers"]
+__all__ = ["Imported", "Scalers", "bundles_of", "read_scalers", "with_converted"]
 
 _SCALERS = (("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject"))
 
@@ -90,6 +91,18 @@ def bundles_of(
         if _home_of_source(source, sources) == source:
             made.bundle(source, name, parts)
     return made.result(sources)
+
+
+def with_converted(made: Imported, converted: Iterable[Converted]) -> Imported:
+    """The same with files that stand for an object and adopt nothing."""
+    converted = tuple(converted)
+    files = dict(made.files)
+    for each in converted:
+        for path, text in each.files.items():
+            shared = path in files and path.endswith("/bundle.yaml")
+            files[path if path not in files or shared else f"imported-{path}"] = text
+    left = tuple(line for each in converted for line in each.left)
+    return replace(made, files=files, left=(*made.left, *left))
 
 
 def _once(gathered: Iterable[Gathered]) -> tuple[Gathered, ...]:

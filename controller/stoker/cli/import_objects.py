@@ -24,7 +24,7 @@ def import_objects(
         list[str],
         typer.Argument(
             metavar="KIND/NAME...",
-            help="deployment/x, statefulset/x, hpa/x, scaledobject/x, helm/x, flux/x, argocd/x …",
+            help="deployment/x, statefulset/x, hpa/x, scaledobject/x, helm/x, flux/x, argocd/x, vllmservice/x, fleetservice/x …",
             show_default=False,
         ),
     ],
@@ -51,9 +51,10 @@ def import_objects(
 ) -> int:
     """Write live objects, Helm releases, Flux and Argo CD applications as Bundles."""
     from stoker.cli.connect import connect, context_name
-    from stoker.cli.import_bundles import bundles_of, read_scalers
+    from stoker.cli.import_bundles import bundles_of, read_scalers, with_converted
+    from stoker.cli.import_coldstart import COLD_START_KINDS, convert
     from stoker.cli.import_files import missing_includes, write_files
-    from stoker.cli.import_sources import gather, parse_source
+    from stoker.cli.import_sources import cold_start_object, gather, parse_source
     from stoker.cli.session import usage
 
     if as_kind not in {"bundle", "modelservice"}:
@@ -63,12 +64,19 @@ def import_objects(
     try:
         uid = client.server().cluster_uid
         narrate(f"context {context_name(kubeconfig, context)}, cluster {uid[:8]}…")
-        gathered = [gather(source, client) for source in wanted]
+        converted = [
+            convert(*cold_start_object(source, client))
+            for source in wanted
+            if source.kind in COLD_START_KINDS
+        ]
+        others = [source for source in wanted if source.kind not in COLD_START_KINDS]
+        gathered = [gather(source, client) for source in others]
         spaces = {found.ref.namespace for part in gathered for found in part.objects} - {""}
         made = bundles_of(gathered, read_scalers(spaces, client), services=as_kind != "bundle")
     finally:
         client.close()
-    if not made.objects:
+    made = with_converted(made, converted)
+    if not made.files:
         raise Stalled(
             "nothing of this can be carried: " + "; ".join(made.left), code="source-not-carried"
         )

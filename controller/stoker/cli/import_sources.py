@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from stoker.cli.import_coldstart import COLD_START_KINDS
 from stoker.cli.import_helm import Release, newest_release
 from stoker.errors import Stalled
 from stoker.kube.errors import KindNotFound, NotFound
@@ -18,10 +19,11 @@ from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef, ref_from_manifest
 from stoker.objects import names
 from stoker.objects.carried import last_applied
+from stoker.objects.kinds import CRD_GROUP
 from stoker.objects.owned import owners
 from stoker.objects.takeover import gives_way
 
-__all__ = ["Found", "Gathered", "Source", "gather", "parse_source"]
+__all__ = ["Found", "Gathered", "Source", "cold_start_object", "gather", "parse_source"]
 
 _KINDS: dict[str, tuple[str, str]] = {
     "configmap": ("", "ConfigMap"),
@@ -122,8 +124,8 @@ def parse_source(text: str, namespace: str) -> Source:
     kind = _SHORT.get(kind, kind)
     if kind not in _KINDS and kind.endswith("s"):
         kind = _SHORT.get(kind[:-1], kind[:-1])
-    if not slash or not name or (kind not in _KINDS and kind not in _TOOLS):
-        known = ", ".join(sorted({*_KINDS, *_TOOLS}))
+    if not slash or not name or kind not in {*_KINDS, *_TOOLS, *COLD_START_KINDS}:
+        known = ", ".join(sorted({*_KINDS, *_TOOLS, *COLD_START_KINDS}))
         raise Stalled(
             f"{text!r} cannot be imported", code="usage", hint=f"KIND/NAME with one of {known}"
         )
@@ -148,6 +150,36 @@ def gather(source: Source, cluster: Cluster) -> Gathered:
     if left:
         raise Stalled(f"{source} is not carried: {left[0]}", code="source-not-carried")
     return Gathered(source, found)
+
+
+def cold_start_object(source: Source, cluster: Cluster) -> tuple[dict[str, Any], str]:
+    """The live VllmService, FleetService or NodeState, and the image of the Deployment of its
+    name (empty where there is none). The group is the one that serves the kind, not ours.
+
+    Raises Stalled `source-not-found` where no or more than one group serves it.
+    """
+    kind = COLD_START_KINDS[source.kind]
+    groups = {
+        str(spec.get("group")): str(spec.get("scope"))
+        for spec in (
+            each.get("spec") or {}
+            for each in cluster.list(CRD_GROUP, "CustomResourceDefinition").items
+        )
+        if (spec.get("names") or {}).get("kind") == kind and spec.get("group") != names.GROUP
+    }
+    if len(groups) != 1:
+        found = ", ".join(sorted(groups)) or "none"
+        raise Stalled(f"one group must serve {kind}, found: {found}", code="source-not-found")
+    ((group, scope),) = groups.items()
+    place = source if scope == "Namespaced" else replace(source, namespace="")
+    live = _named(place, (group, kind), cluster)
+    try:
+        ref = ObjectRef("apps", "Deployment", source.namespace, source.name, "")
+        pod = cluster.get(ref)["spec"]["template"]["spec"]
+        images = [str(each.get("image", "")) for each in pod.get("containers") or ()]
+    except (KindNotFound, NotFound):
+        images = []
+    return live, images[0] if len(images) == 1 else ""
 
 
 def _named(source: Source, kind: tuple[str, str], cluster: Cluster) -> dict[str, Any]:

@@ -56,6 +56,19 @@ def install(
     cache_path: Annotated[
         str, typer.Option("--cache-path", help="With --reporter: folder of the weights on a node.")
     ] = "",
+    engine_namespaces: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine-namespace",
+            help="With --reporter: let it find engines by their pods there; repeatable.",
+        ),
+    ] = None,
+    evict: Annotated[
+        bool,
+        typer.Option(
+            "--evict", help="With --cache-path: delete weights beyond cache.maxSize; root."
+        ),
+    ] = False,
     host_network: Annotated[
         bool,
         typer.Option("--host-network", help="With --reporter: for AWS at hop limit 1."),
@@ -90,11 +103,15 @@ def install(
             raise usage("--reporter: --image is needed", "an image with Stoker and nvidia-ml-py")
         if cache_path and not cache_path.startswith("/"):
             raise usage(f"--cache-path: {cache_path!r} is not absolute", "a folder on the nodes")
+        if evict and not cache_path:
+            raise usage("--evict needs the folder", "name it with --cache-path")
         told = ReporterInstall(
             image,
             "stoker-reporter" if namespace == CONTROLLER_NAMESPACE else namespace,
             cache_path=cache_path,
             host_network=host_network,
+            evict=evict,
+            engine_namespaces=tuple(engine_namespaces or ()),
             options=tuple(reporter_options or ()),
         )
         sys.stdout.write(reporter_manifests(told))

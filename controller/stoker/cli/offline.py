@@ -80,7 +80,8 @@ def _checked(
     else:
         desired = gates(desired, snapshot, {}, {}, now_ms, waits=False).desired
         plan = decide(desired, shapes.shapes, snapshot, history, now_ms)
-    sets = check(desired, render(desired, shapes, plan, repo, renderer, fleet_id))
+    rendered = render(desired, shapes, plan, repo, renderer, fleet_id)
+    sets = check(desired, rendered, plan=plan)
     findings = {*desired.findings, *shapes.findings, *(f for s in sets for f in s.findings)}
     return Offline(desired, plan, sets, shapes.shapes, tuple(sorted(findings)), fleet_id)
 

@@ -7,18 +7,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
+from stoker.decide.start_kinds import StartKind
 from stoker.errors import BadInput, Finding, SourceLocation, StokerError
 from stoker.git import open_local
 from stoker.model.codec import from_data
 from stoker.model.snapshot import Snapshot
+from stoker.model.start_samples import NO_STARTS, Starts
 from stoker.model.times import to_milliseconds
 
-__all__ = ["read_recorded"]
+__all__ = ["RecordedStarts", "read_recorded", "read_recorded_starts"]
+
+T = TypeVar("T")
+Read: TypeAlias = Callable[[str], bytes]
 
 INDEX = "snapshot.json"
+STARTS = "starts.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStarts:
+    """What starts took, when it was written down, and the words for its kinds by key."""
+
+    starts: Starts
+    taken_at: str = ""
+    kinds: tuple[tuple[str, StartKind], ...] = ()
 
 
 def read_recorded(where: str, repository: Path) -> Snapshot:
@@ -30,21 +46,47 @@ def read_recorded(where: str, repository: Path) -> Snapshot:
     try:
         if folder.is_dir():
             return _snapshot(lambda name: (folder / name).read_bytes())
-        return _of_ref(where, repository)
+        return _of_ref(where, repository, lambda read, _names: _snapshot(read))
     except (OSError, ValueError, TypeError, KeyError, StokerError) as error:
         raise _bad(where, str(error)) from error
 
 
-def _of_ref(ref: str, repository: Path) -> Snapshot:
+def read_recorded_starts(where: str, repository: Path) -> RecordedStarts:
+    """What starts took by such a folder or ref; nothing where it holds none.
+
+    Raises BadInput where there is neither folder nor ref, or the file is no such record.
+    """
+    folder = Path(where)
+    try:
+        if folder.is_dir():
+            file = folder / STARTS
+            return _starts(file.read_bytes() if file.is_file() else b"")
+        return _of_ref(
+            where, repository, lambda read, names: _starts(read(STARTS) if STARTS in names else b"")
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, StokerError) as error:
+        raise _bad(where, str(error)) from error
+
+
+def _starts(content: bytes) -> RecordedStarts:
+    if not content:
+        return RecordedStarts(NO_STARTS)
+    data: dict[str, Any] = json.loads(content)
+    kinds = {key: from_data(StartKind, kind) for key, kind in data["kinds"].items()}
+    starts = Starts.from_text(json.dumps(data["starts"]))
+    return RecordedStarts(starts, str(data["takenAt"]), tuple(sorted(kinds.items())))
+
+
+def _of_ref(ref: str, repository: Path, use: Callable[[Read, frozenset[str]], T]) -> T:
     repo = open_local(repository, ref)
     try:
         tree = {blob.path: blob for blob in repo.tree(repo.resolve(ref).commit)}
-        return _snapshot(lambda name: repo.read((tree[name],))[0])
+        return use(lambda name: repo.read((tree[name],))[0], frozenset(tree))
     finally:
         repo.close()
 
 
-def _snapshot(read: Callable[[str], bytes]) -> Snapshot:
+def _snapshot(read: Read) -> Snapshot:
     index: dict[str, Any] = json.loads(read(INDEX))
     if index.get("truncated"):
         message = f"{index['truncated']} nodes were left out of it for its size"
@@ -59,6 +101,7 @@ def _snapshot(read: Callable[[str], bytes]) -> Snapshot:
         "suspensions": index.get("suspensions", []),
         "overrides": index.get("overrides", []),
         "unread_overrides": index.get("unreadOverrides", []),
+        "prefetches": index.get("prefetches", []),
     }
     return from_data(Snapshot, data)
 

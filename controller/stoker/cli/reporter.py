@@ -29,10 +29,20 @@ def reporter(
         list[str] | None,
         typer.Option("--engine", help="HOST:PORT of an engine on this node; repeatable."),
     ] = None,
+    engine_namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine-namespace", help="Find engines by their pods on this node; repeatable."
+        ),
+    ] = None,
     cache: Annotated[
         Path | None,
         typer.Option("--cache", help="Folder of the weights cache: volume, HF_HOME or hub."),
     ] = None,
+    evict: Annotated[
+        bool,
+        typer.Option("--evict", help="Delete weights beyond cache.maxSize, longest unused first."),
+    ] = False,
     cloud: Annotated[
         str, typer.Option("--cloud", help="Whose notices: auto, aws, gcp, azure or none.")
     ] = "auto",
@@ -66,6 +76,7 @@ def reporter(
     from stoker.clock import SystemClock
     from stoker.log import configure
     from stoker.loop.server import StatusServer
+    from stoker.node.engine_pods import EnginePods
     from stoker.node.notices_auto import Cloud, notice_source
     from stoker.node.reporter import Reporter, ReporterSettings
     from stoker.node.state_writer import StateWriter
@@ -80,6 +91,8 @@ def reporter(
     every = seconds_of("--interval", interval)
     if every < 1:
         raise usage(f"--interval: {interval} is too often", "at least 1s")
+    if evict and cache is None:
+        raise usage("--evict needs the folder", "name it with --cache")
     configure(log_level, log_format)
     clock = SystemClock()
     source = notice_source(Cloud(cloud), clock, address=metadata_address)
@@ -88,7 +101,10 @@ def reporter(
     if bound not in {"", node}:
         raise usage(f"--node: {node} is not {bound}, where this pod runs", "spec.nodeName names it")
     writer = StateWriter(cluster, clock, node, holder or ourselves(), uid)
-    working = Reporter(ReporterSettings(engines, cache, every), writer, clock, source=source)
+    settings = ReporterSettings(engines, cache, evict, every)
+    spaces = tuple(dict.fromkeys(engine_namespace or ()))
+    pods = EnginePods(cluster, node, spaces) if spaces else None
+    working = Reporter(settings, writer, clock, source=source, pods=pods)
     stopped = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from stoker.decide.booking import Need
 from stoker.decide.eligible import Ask
+from stoker.model.cache import CacheType
 from stoker.model.fleet import Fleet, ModelService
+from stoker.model.prefetch import IMAGE_URI
 from stoker.model.refs import UnitRef
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ServiceState
@@ -42,7 +44,10 @@ class Case:
 
     @property
     def weights(self) -> tuple[str, str]:
-        """Which weights it loads: uri and model revision."""
+        """Which weights it loads: uri and model revision; of weights in an image, its name."""
+        cache = self.spec.cache
+        if cache.type is CacheType.IMAGE:
+            return IMAGE_URI, canonical_image(cache.image) if cache.image else self.image
         return self.spec.model_uri, self.spec.model_revision
 
 

@@ -21,9 +21,11 @@ from stoker.decide.learn_starts import learn_starts
 from stoker.decide.moves import earliest
 from stoker.decide.no_place import waits_after
 from stoker.decide.place import Index
+from stoker.decide.prefetch import with_prefetches
 from stoker.decide.reclaim import Reclaims
 from stoker.decide.scheduler_mode import count_only
 from stoker.decide.slots import Standing, slots_of
+from stoker.decide.slow_starts import SlowStarts
 from stoker.decide.spot_seen import spot_after
 from stoker.decide.transition import Step, transition
 from stoker.decide.turns import calm_until, going_away, in_turn
@@ -77,7 +79,9 @@ def decide_steps(
 
     # 2. Build the index of nodes, with every pod that is still to come booked.
     shape_of = {shape.ref: shape for shape in shapes}
-    index = Index(snapshot.nodes, snapshot.services, cases, shape_of, now_ms, history.starts)
+    standing = (snapshot.nodes, snapshot.services)
+    learned = (history.starts, snapshot.prefetches)
+    index = Index(*standing, cases, shape_of, now_ms, *learned)
 
     # 3. Decide one service after the other, the important ones first; each sees what those
     # before it took.
@@ -85,6 +89,8 @@ def decide_steps(
     known = dict(history.entries)
     decisions: list[ServiceDecision] = []
     wakes: list[int | None] = []
+    alone: set[UnitRef] = set()
+    slow_starts = SlowStarts(index.estimates, snapshot.nodes)
     held = {each.unit: each for each in desired.held if each.whole}
     behind = {each.unit: each for each in desired.held if not each.whole}
     overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
@@ -103,6 +109,8 @@ def decide_steps(
         past = _past(known, case)
         unknown = _unknown(case, snapshot)
         override = overrides.get(case.ref)
+        if unknown or case.ref in held:
+            alone.add(case.ref)
         if unknown:
             decision = _left_alone(case, held_for_unknown(unknown))
         elif case.ref in held:
@@ -120,18 +128,23 @@ def decide_steps(
             turned = update.blocked_rev != past.update.blocked_rev
             wakes += [step.wake_at_ms, lapses, now_ms if turned else None]
             known[case.ref] = _learned(replace(past, update=update), decision, case, step, now_ms)
+        decision = replace(decision, slow_start=slow_starts.of(case))
         decisions.append(decision)
         yield decision
 
-    # 4. Remember, for units that are still in Git (all, if Git could not be read in full).
+    # 4. Fetch ahead on the next-best nodes, of what all of these have left.
+    most = desired.fleet.most_prefetches
+    ahead = with_prefetches(decisions, cases, index, snapshot, most, alone, now_ms)
+
+    # 5. Remember, for units that are still in Git (all, if Git could not be read in full).
     still = {unit.ref for unit in desired.units} | set(desired.broken)
     entries = [
         (ref, past) for ref, past in known.items() if ref in still or not desired.unit_set_known
     ]
     return Plan(
         now_ms=now_ms,
-        decisions=tuple(sorted(decisions, key=lambda decision: decision.ref)),
-        wake_at_ms=earliest(*wakes),
+        decisions=tuple(sorted(ahead[0], key=lambda decision: decision.ref)),
+        wake_at_ms=earliest(*wakes, ahead[1]),
         history=History(tuple(entries)).records(),
         starts=_starts(history, cases, index, snapshot),
     )

@@ -54,6 +54,9 @@ class Estimates:
         self._kinds = {key: _kind(ring) for key, ring in starts.rings if len(ring) >= LEAST_SAMPLES}
         self._keys: dict[tuple[object, ...], str] = {}
         self._queues = Queues()
+        longest = (kind.totals_ms[-1] for kind in self._kinds.values())
+        self.longest_ms = max(longest, default=0)
+        """No start that estimates are learned from took longer; 0 where none are."""
 
     def class_of(self, labels: Mapping[str, str]) -> str:
         """What tells nodes apart for an estimate; empty while nothing is learned."""
@@ -110,6 +113,7 @@ class Estimates:
                 str(spec.cuda_graphs),
                 [spec.tensor_parallel, spec.pipeline_parallel, spec.gpu_count, spec.gpu_resource],
                 str(spec.cache.type),
+                *([spec.cache.image] if spec.cache.image else []),
             ]
             model = [spec.model_uri, spec.model_revision]
             whole = digest([model, run, node_class(labels), list(path)])
@@ -164,8 +168,10 @@ def _rest(whole: Fetches, pod: Replica, now_ms: int) -> Fetches:
 
 
 def _weights_source(case: Case) -> str:
-    """The volume that its pods share, else the hub or bucket of the weights."""
+    """The volume that its pods share, the registry, or the hub or bucket of the weights."""
     if case.spec.cache.type is CacheType.PVC:
         return f"volume {case.ref.namespace}/{case.spec.cache.claim}"
+    if case.spec.cache.type is CacheType.IMAGE:
+        return f"image {case.weights[1].partition('/')[0]}"
     scheme, _, rest = case.spec.model_uri.partition("://")
     return f"weights {scheme}" if scheme == "hf" else f"weights {scheme}://{rest.split('/')[0]}"

@@ -50,6 +50,7 @@ def explain(desired: Desired, plan: Plan, ref: UnitRef, *, record: str = "") -> 
         *spot_lines(
             desired.fleet, unit.spec, decision, History.from_records(plan.history), plan.now_ms
         ),
+        *_ahead(decision),
         *_holds(decision),
     )
 
@@ -146,6 +147,17 @@ def _steps(decision: ServiceDecision) -> Iterable[str]:
     for retirement in decision.retirements:
         left = f", keeps {retirement.keep}" if retirement.keep else ""
         yield f"  {retirement.stage} {retirement.name}{left}: {retirement.reason}"
+
+
+def _ahead(decision: ServiceDecision) -> Iterable[str]:
+    """Image and weights that come to nodes before a replica does."""
+    if not decision.prefetches:
+        return
+    yield "FETCHED AHEAD"
+    for prefetch in decision.prefetches:
+        state = "to be made" if prefetch.state is None else str(prefetch.state)
+        end = f", over: {prefetch.over}" if prefetch.over else ""
+        yield f"  {prefetch.node}  {state}{end}  (Job {prefetch.name})"
 
 
 def _holds(decision: ServiceDecision) -> Iterable[str]:

@@ -38,6 +38,7 @@ from stoker.decide.turned_away import Turned
 from stoker.decide.warmth import Warmth
 from stoker.model.fleet import PlacementOrder
 from stoker.model.plan import Readiness
+from stoker.model.prefetch import LivePrefetch
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources, UnitShape
 from stoker.model.snapshot import Node, Replica, ServiceState
@@ -81,15 +82,16 @@ class Index:
         shapes: Mapping[UnitRef, UnitShape],
         now_ms: int,
         starts: Starts = NO_STARTS,
+        prefetches: Iterable[LivePrefetch] = (),
     ) -> None:
         self._now_ms = now_ms
-        self._estimates = Estimates(starts)
+        self.estimates = Estimates(starts)
         services = tuple(services)
         self._nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.name)}
         self._labels = {name: dict(node.labels) for name, node in self._nodes.items()}
         self._rooms = {name: Room(node) for name, node in self._nodes.items()}
         book_missing_pods(self._rooms, services, shapes)
-        self._warmth = Warmth(self._nodes.values(), cases)
+        self._warmth = Warmth(self._nodes.values(), cases, prefetches)
         for case, name, pod in starts_under_way(cases):
             if name in self._nodes:
                 self.begin(case, name, pod)
@@ -126,11 +128,15 @@ class Index:
 
     def readiness(self, case: Case, name: str) -> Readiness:
         """The estimate for a start of the service there, were it the only one."""
-        return self._estimates.of(case, self._warmth.facts(case, name), self._labels[name])
+        return self.estimates.of(case, self._warmth.facts(case, name), self._labels[name])
+
+    def facts(self, case: Case, name: str) -> Facts:
+        """What a start of the service would find there."""
+        return self._warmth.facts(case, name)
 
     def readiness_of_new(self, case: Case) -> Readiness:
         """The estimate for a start on a node that has to be added first."""
-        cold = self._estimates.next(case, Facts(), {})
+        cold = self.estimates.next(case, Facts(), {})
         return replace(
             cold,
             p50_ms=cold.p50_ms + PROVISION_MS,
@@ -141,13 +147,13 @@ class Index:
     def begin(self, case: Case, name: str, pod: Replica | None = None) -> None:
         """Let a start there take its place in the queues of its sources; a pod stands already."""
         facts = self._warmth.facts(case, name)
-        self._estimates.begin(case, facts, self._labels[name], pod, self._now_ms)
+        self.estimates.begin(case, facts, self._labels[name], pod, self._now_ms)
 
     def start_key(self, case: Case, name: str) -> str:
         """The kind of a start of the service there now; empty where the node is not known."""
         if name not in self._nodes:
             return ""
-        return self._estimates.key(case, self._warmth.facts(case, name), self._labels[name])
+        return self.estimates.key(case, self._warmth.facts(case, name), self._labels[name])
 
     def pick(
         self,
@@ -185,9 +191,7 @@ class Index:
         return Choice(
             node=self._nodes[name],
             pool=answer.usable[self._class_of[name]][1],
-            readiness=self._estimates.next(
-                case, self._warmth.facts(case, name), self._labels[name]
-            ),
+            readiness=self.estimates.next(case, self._warmth.facts(case, name), self._labels[name]),
             free_gpus=self._rooms[name].device(case.spec.gpu_resource),
         )
 
@@ -249,7 +253,7 @@ class Index:
                 node.gpu_unknown,
                 facts,
                 node.signals.warmth if self._by_signals else None,
-                self._estimates.class_of(labels),
+                self.estimates.class_of(labels),
             )
             number = numbers.setdefault(signature, len(numbers))
             if number == len(self._classes):
@@ -273,9 +277,9 @@ class Index:
         for number, (pool, _) in answer.usable.items():
             home = self._classes[number]
             facts = Facts(image=case.image in home.facts, weights=case.weights in home.facts)
-            held = (facts.image, facts.weights, self._estimates.class_of(home.labels))
+            held = (facts.image, facts.weights, self.estimates.class_of(home.labels))
             if held not in bucket_of:
-                bucket_of[held] = self._estimates.bucket(case, facts, home.labels)
+                bucket_of[held] = self.estimates.bucket(case, facts, home.labels)
             place = self._place(case, home.node, facts, bucket_of[held], pool, urgent=urgent)
             found.append((place, number))
         return sorted(found, key=lambda each: (each[0].nearness, each[1]))
@@ -303,10 +307,10 @@ class Index:
             plain = own_here and not urgent
             facts = Facts() if plain else self._warmth.facts(case, name)
             labels = self._labels[name]
-            alike = (facts, self._estimates.class_of(labels))
+            alike = (facts, self.estimates.class_of(labels))
             bucket = bucket_of.get(alike)
             if bucket is None:
-                bucket = bucket_of[alike] = self._estimates.bucket(case, facts, labels)
+                bucket = bucket_of[alike] = self.estimates.bucket(case, facts, labels)
             place = self._place(case, self._nodes[name], facts, bucket, usable[0], urgent=urgent)
             candidate = self._key(case, place, name, own_here=own_here, urgent=urgent)
             best = candidate if best is None else min(best, candidate)

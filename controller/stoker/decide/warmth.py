@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from stoker.decide.case import Case, canonical_image
 from stoker.decide.ready_in import Facts
 from stoker.decide.slots import Standing, slots_of
+from stoker.model.prefetch import IMAGE_URI, LivePrefetch, PrefetchState
 from stoker.model.snapshot import Node
 
 __all__ = ["COMMON", "Fact", "Warmth"]
@@ -30,8 +31,11 @@ Fact = str | tuple[str, str]
 class Warmth:
     """Who holds which fact. Node lists are sorted by name."""
 
-    def __init__(self, nodes: Iterable[Node], cases: Iterable[Case]) -> None:
+    def __init__(
+        self, nodes: Iterable[Node], cases: Iterable[Case], prefetches: Iterable[LivePrefetch] = ()
+    ) -> None:
         cases = tuple(cases)
+        self._fetched, fetching = _fetched_ahead(prefetches)
         images = {case.image for case in cases}
         weights = {case.weights for case in cases}
         self._holders: dict[Fact, list[str]] = {image: [] for image in images}
@@ -42,6 +46,8 @@ class Warmth:
         self._held: dict[str, tuple[Fact, ...]] = {}
         for node in nodes:
             self._held[node.name] = self._note(node, images, weights)
+            for fact in fetching.get((node.name, node.uid), ()):
+                self._warming.setdefault(fact, set()).add(node.name)
         for case in cases:
             self._note_replicas(case)
         sets = {fact: frozenset(names) for fact, names in self._holders.items()}
@@ -112,9 +118,9 @@ class Warmth:
         self, node: Node, images: set[str], weights: set[tuple[str, str]]
     ) -> tuple[Fact, ...]:
         held: list[Fact] = []
-        held.extend(
-            dict.fromkeys(name for name in map(self._spelled, node.images) if name in images)
-        )
+        for name in dict.fromkeys(map(self._spelled, node.images)):
+            held += [name] if name in images else []
+            held += [(IMAGE_URI, name)] if (IMAGE_URI, name) in weights else []
         for copy in dict.fromkeys(node.weights):
             fact = (copy.uri, copy.revision)
             if fact not in weights:
@@ -123,6 +129,11 @@ class Warmth:
                 held.append(fact)
             else:
                 self._warming.setdefault(fact, set()).add(node.name)
+        for left in self._fetched.get((node.name, node.uid), ()):
+            # Of weights in a folder its reporter knows better.
+            told = node.weights and not isinstance(left, str) and left[0] != IMAGE_URI
+            if left in (images if isinstance(left, str) else weights) and not told:
+                held += [] if left in held else [left]
         for found in held:
             self._holders[found].append(node.name)
         return tuple(held)
@@ -144,3 +155,29 @@ class Warmth:
                     self._serving.setdefault(case.weights, set()).add(slot.node)
                 elif slot.standing is Standing.WARMING:
                     self._warming.setdefault(case.weights, set()).add(slot.node)
+
+
+_ByNode = dict[tuple[str, str], list[Fact]]
+"""Facts by name and UID of a node."""
+
+
+def _fetched_ahead(prefetches: Iterable[LivePrefetch]) -> tuple[_ByNode, _ByNode]:
+    """What Jobs that are done have left on nodes, and which weights others are fetching."""
+    fetched: _ByNode = {}
+    fetching: _ByNode = {}
+    for each in prefetches:
+        node = (each.node, each.node_uid)
+        if each.state is PrefetchState.DONE:
+            image = canonical_image(each.image)
+            fetched.setdefault(node, []).extend((image, (IMAGE_URI, image), *_weights(each)))
+        elif each.state is PrefetchState.RUNNING:
+            fetching.setdefault(node, []).extend(_weights(each))
+    return fetched, fetching
+
+
+def _weights(each: LivePrefetch) -> list[tuple[str, str]]:
+    """The weights it fetches, under the name by which cases ask for them; or none."""
+    if each.weights is None:
+        return []
+    uri, revision = each.weights
+    return [(uri, canonical_image(revision) if uri == IMAGE_URI else revision)]

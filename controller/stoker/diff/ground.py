@@ -117,6 +117,11 @@ class Ground:
         found = self.sets.get(unit)
         return found.kept if found is not None else ()
 
+    def over(self, unit: UnitRef) -> tuple[ObjectRef, ...]:
+        """Jobs of the unit that were decided to be done with."""
+        found = self.sets.get(unit)
+        return found.over if found is not None else ()
+
     def still_claims(self, unit: UnitRef, ref: ObjectRef) -> str:
         """Why the unit may still want the object; empty when it certainly does not."""
         if unit in self.desired.broken:

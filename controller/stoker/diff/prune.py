@@ -161,6 +161,8 @@ def _by_policy(
     placed = names.PLACEMENT_LABEL in (metadata.get("labels") or {})
     if isinstance(spec, ModelService) and ref.kind == "Deployment" and placed:
         return _keep(ref, "leaves-by-retirement", "a replica leaves by retirement, never by prune")
+    if isinstance(spec, ModelService) and _is_prefetch(live):
+        return None if ref in ground.over(unit) else Change(ref, _STAYS)
     adopted = ground.is_adopted(live)
     guarded = adopted or (ref.group, ref.kind) in NEEDS_CONSENT
     if guarded and not consents.prune and not consent.names_object(ref):
@@ -172,6 +174,12 @@ def _by_policy(
     if mode is PruneMode.CONFIRM and not consent.names_unit(unit):
         return _keep(ref, "prune-unconfirmed", f"to delete it: {consent.unit_trailer((unit,))}")
     return None
+
+
+def _is_prefetch(live: LiveObject) -> bool:
+    """Whether it is a Job that fetches ahead: decide alone ends those of a service in Git."""
+    labels = live.body.get("metadata", {}).get("labels") or {}
+    return (live.ref.group, live.ref.kind) == ("batch", "Job") and names.PREFETCH_LABEL in labels
 
 
 def _going(ref: ObjectRef, live: LiveObject) -> Change | None:
@@ -250,8 +258,9 @@ def _over_cap(ground: Ground, consent: Consent, judged: Mapping[UnitRef, list[Ch
 def _losses(unit: UnitRef, changes: list[Change], ground: Ground) -> int:
     """Deletes of a unit beyond those that a new object of the same kind makes up for."""
     gone: dict[tuple[str, str, str], int] = {}
+    over = ground.over(unit)
     for change in changes:
-        if change.action is Action.DELETE:
+        if change.action is Action.DELETE and change.ref not in over:
             key = (change.ref.group, change.ref.kind, change.ref.namespace)
             gone[key] = gone.get(key, 0) + 1
     found = ground.sets.get(unit)

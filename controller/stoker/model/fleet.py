@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from stoker.errors import Finding, SourceLocation
+from stoker.model.cache import Cache, CacheType
 from stoker.model.flow import ChangeWindow, Flow, Held
 from stoker.model.health_file import HealthCheck
 from stoker.model.ignore_rule import IgnoreRule
@@ -117,14 +118,6 @@ class SnapshotDetail(StrEnum):
     NONE = "None"
 
 
-class CacheType(StrEnum):
-    """Where weights are kept between starts."""
-
-    NONE = "None"
-    HOST_PATH = "HostPath"
-    PVC = "PVC"
-
-
 class CudaGraphs(StrEnum):
     """Skip starts faster (vLLM's --enforce-eager), Capture serves faster."""
 
@@ -180,6 +173,8 @@ class Fleet:
     suspend: bool = False
     change_windows: tuple[ChangeWindow, ...] = ()
     disruption: FleetDisruption = field(default_factory=FleetDisruption)
+    most_prefetches: int = 2
+    """Prefetches under way at once, of all services."""
 
     @property
     def status_branch(self) -> str:
@@ -193,15 +188,6 @@ class SecretKey:
 
     name: str
     key: str
-
-
-@dataclass(frozen=True, slots=True)
-class Cache:
-    """The weights cache. `path` is for HostPath, `claim` for PVC."""
-
-    type: CacheType = CacheType.NONE
-    path: str = ""
-    claim: str = ""
 
 
 @dataclass(frozen=True, slots=True)

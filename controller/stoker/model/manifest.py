@@ -33,7 +33,8 @@ class ManifestSet:
     """All objects of one unit, sorted in apply order, and what must be left standing.
 
     `kept` are objects of the unit that are not rendered but must not be pruned (leaving
-    or older Deployments). `complete` is False when the render failed: then `manifests` is
+    or older Deployments, Jobs that fetch ahead); `over` are such Jobs that are done with and
+    leave whatever the fleet says of pruning. `complete` is False when the render failed: then `manifests` is
     empty, `findings` says why, and nothing of the unit is changed or pruned.
     """
 
@@ -41,5 +42,6 @@ class ManifestSet:
     manifests: tuple[Manifest, ...] = ()
     kept: tuple[ObjectRef, ...] = ()
     retirements: tuple[Retirement, ...] = ()
+    over: tuple[ObjectRef, ...] = ()
     complete: bool = True
     findings: tuple[Finding, ...] = ()

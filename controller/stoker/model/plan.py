@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from stoker.model.fleet import PlacementMode
+from stoker.model.prefetch import Prefetch
 from stoker.model.refs import UnitRef
 from stoker.model.start_samples import NO_STARTS, Starts
 
@@ -22,6 +23,7 @@ __all__ = [
     "RetireStage",
     "Retirement",
     "ServiceDecision",
+    "SlowStart",
     "WarmthClass",
 ]
 
@@ -142,6 +144,20 @@ class CountReason:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowStart:
+    """A kind of start of the service that takes longer than its coldStart.deadline allows.
+
+    `p90_ms` is what nine of ten of its `samples` stayed within; `where` is the class of nodes
+    (instance type or GPU), `told` what they held.
+    """
+
+    where: str
+    told: str
+    p90_ms: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceDecision:
     """Everything decided about one ModelService.
 
@@ -167,6 +183,10 @@ class ServiceDecision:
     rejected: tuple[tuple[str, int], ...] = ()
     updating: bool = False
     """Replicas of an older rev still stand: the service is on its way to `rev`."""
+    slow_start: SlowStart | None = None
+    """The slowest kind that was found to take longer than the deadline; None for none."""
+    prefetches: tuple[Prefetch, ...] = ()
+    """Fetches ahead of a start on further nodes, by name: to make, standing, and over."""
 
     @property
     def deployment_names(self) -> tuple[str, ...]:
@@ -191,6 +211,11 @@ class Plan:
     wake_at_ms: int | None = None
     history: tuple[tuple[UnitRef, str], ...] = field(default=())
     starts: Starts = NO_STARTS
+
+    @property
+    def prefetches(self) -> tuple[Prefetch, ...]:
+        """All fetches ahead of starts, service by service."""
+        return tuple(each for decision in self.decisions for each in decision.prefetches)
 
     def decision(self, ref: UnitRef) -> ServiceDecision | None:
         """The decision about that unit, if it is a ModelService that could be decided."""

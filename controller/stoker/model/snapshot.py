@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from stoker.model.flow import Override, Suspension, UnreadOverride
+from stoker.model.prefetch import LivePrefetch
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources
 
@@ -110,6 +111,8 @@ class Node:
     weights: tuple[WeightCopy, ...] = ()
     notice: Notice | None = None
     signals: Signals = Signals()
+    hint: str = ""
+    """What says that the node may be taken back soon (`rebalance`); it may never come true."""
 
     @property
     def zone(self) -> str:
@@ -231,6 +234,8 @@ class Snapshot:
     """What people asked for by annotations on mirrors; lapsed ones may be among them."""
     overrides: tuple[Override, ...] = ()
     unread_overrides: tuple[UnreadOverride, ...] = ()
+    prefetches: tuple[LivePrefetch, ...] = ()
+    """Sorted by unit and name."""
 
     def service(self, ref: UnitRef) -> ServiceState:
         """What stands of that service; an empty state when nothing does."""

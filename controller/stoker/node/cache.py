@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-__all__ = ["CachedWeights", "Inventory", "inventory"]
+__all__ = ["CachedWeights", "Inventory", "hub_of", "inventory"]
 
 MAX_COPIES = 500
 """Revisions told of one node; the object in the cluster has to stay small."""
@@ -57,7 +57,7 @@ def inventory(folder: Path) -> Inventory:
     more than is looked at, is unknown. Never raises.
     """
     try:
-        hub = _hub(folder)
+        hub = hub_of(folder)
         if hub is None:
             return Inventory(copies=())
         copies: list[CachedWeights] = []
@@ -85,7 +85,7 @@ class _File:
     size_bytes: int
 
 
-def _hub(folder: Path) -> Path | None:
+def hub_of(folder: Path) -> Path | None:
     """The hub's folder; None when there is none. Raises OSError when that cannot be known."""
     for below in _HUBS:
         place = folder / below if below else folder

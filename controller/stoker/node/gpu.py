@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Protocol
+
+from stoker.node.power import PowerMeter
 
 __all__ = ["GpuReading", "Gpus", "Nvml", "joules_between", "load_nvml"]
 
@@ -62,13 +64,18 @@ class Nvml(Protocol):
         """Millijoules since the driver was loaded; NotSupported before Volta."""
         ...
 
+    def nvmlDeviceGetPowerUsage(self, handle: Any) -> int:  # noqa: N802
+        """Milliwatts of the whole board now; NotSupported on boards without a sensor."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class GpuReading:
     """One look at all GPUs. None is absent, which is not zero; `why` says why all of it is.
 
     `utilization` is the mean share, 0 to 1; `memory_used_bytes` the sum. Either is absent as
-    soon as one GPU does not say it. `energy_millijoules` are counters by UUID, sorted.
+    soon as one GPU does not say it. `energy_millijoules` are counters by UUID, sorted; of a GPU
+    without one, what its power came to (node.power).
     """
 
     count: int | None = None
@@ -77,6 +84,8 @@ class GpuReading:
     memory_used_bytes: int | None = None
     energy_millijoules: tuple[tuple[str, int], ...] | None = None
     why: str = ""
+    counted: tuple[tuple[str, int], ...] = ()
+    """Counters of those GPUs that have one."""
 
 
 class Gpus:
@@ -89,9 +98,28 @@ class Gpus:
     def __init__(self, load: Callable[[], Nvml | str] | None = None) -> None:
         self._load = load or load_nvml
         self._nvml: Nvml | None = None
+        self._meter = PowerMeter()
+        self._uncounted: tuple[str, ...] = ()
 
-    def read(self) -> GpuReading:
-        """One look; never raises."""
+    @property
+    def needs_looks(self) -> bool:
+        """Whether some GPU has no counter of energy, so that `look` is to be called often."""
+        return bool(self._uncounted)
+
+    def look(self, at_seconds: float) -> None:
+        """Read the power of GPUs without a counter, between readings; never raises. `at_seconds`
+        is of the clock of `read`.
+        """
+        nvml = self._nvml
+        if nvml is None or not self._uncounted:
+            return
+        try:
+            self._meter.look(_power(nvml, self._uncounted), at_seconds)
+        except (nvml.NVMLError, OSError, AttributeError):
+            self._meter.forget()
+
+    def read(self, at_seconds: float | None = None) -> GpuReading:
+        """One look; never raises. Without an instant power is not added up."""
         nvml = self._nvml
         if nvml is None:
             loaded = self._load()
@@ -102,13 +130,28 @@ class Gpus:
             if self._nvml is None:
                 nvml.nvmlInit()
                 self._nvml = nvml
-            return _read(nvml)
+            reading, self._uncounted = _read(nvml)
+            if at_seconds is None or not self._uncounted:
+                return reading
+            self.look(at_seconds)
+            return self._with_power(reading)
         except (nvml.NVMLError, OSError, AttributeError) as error:
             self.close()
             return GpuReading(why=f"NVML: {error}"[:200])
 
+    def _with_power(self, reading: GpuReading) -> GpuReading:
+        """The reading with the energy of GPUs that do not count it, where all are known."""
+        counters = [self._meter.counter(uuid) for uuid in self._uncounted]
+        added = [each for each in counters if each is not None]
+        known = reading.counted
+        if len(added) != len(counters) or len(known) + len(added) != reading.count:
+            return reading
+        return replace(reading, energy_millijoules=tuple(sorted((*known, *added))))
+
     def close(self) -> None:
         """Give the library back; the next reading opens it anew."""
+        self._meter.forget()
+        self._uncounted = ()
         nvml, self._nvml = self._nvml, None
         if nvml is not None:
             try:
@@ -140,11 +183,26 @@ def joules_between(before: GpuReading, after: GpuReading) -> float | None:
     return used if used > 0 else None
 
 
-def _read(nvml: Nvml) -> GpuReading:
-    """What holds for the whole machine fails as a whole: a lost GPU makes all of it unknown."""
+def _power(nvml: Nvml, uuids: tuple[str, ...]) -> dict[str, float]:
+    """Milliwatts of those of the GPUs that say it."""
+    found = {}
+    for index in range(nvml.nvmlDeviceGetCount()):
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        uuid = _text(nvml.nvmlDeviceGetUUID(handle))
+        power = _asked(nvml, nvml.nvmlDeviceGetPowerUsage, handle) if uuid in uuids else None
+        if power is not None and _is_amount(power):
+            found[uuid] = float(power)
+    return found
+
+
+def _read(nvml: Nvml) -> tuple[GpuReading, tuple[str, ...]]:
+    """What holds for the whole machine fails as a whole: a lost GPU makes all of it unknown.
+
+    Beside it the GPUs that do not count their energy.
+    """
     count = nvml.nvmlDeviceGetCount()
     if not _is_amount(count, MAX_GPUS):
-        return GpuReading(why=f"NVML: {count!r} GPUs"[:200])
+        return GpuReading(why=f"NVML: {count!r} GPUs"[:200]), ()
     handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(count)]
     uuids = [_text(nvml.nvmlDeviceGetUUID(handle)) for handle in handles]
     rates = [_asked(nvml, nvml.nvmlDeviceGetUtilizationRates, handle) for handle in handles]
@@ -154,13 +212,16 @@ def _read(nvml: Nvml) -> GpuReading:
     used = [amount.used for amount in memory if amount and _is_amount(amount.used)]
     spent = [(uuid, mj) for uuid, mj in zip(uuids, energy, strict=True) if _is_amount(mj)]
     whole = count > 0 and len(set(uuids)) == count
-    return GpuReading(
+    silent = [uuid for uuid, mj in zip(uuids, energy, strict=True) if mj is None]
+    reading = GpuReading(
         count=count,
         products=tuple(sorted({_text(nvml.nvmlDeviceGetName(handle)) for handle in handles})),
         utilization=math.fsum(busy) / count if whole and len(busy) == count else None,
         memory_used_bytes=sum(used) if whole and len(used) == count else None,
         energy_millijoules=tuple(sorted(spent)) if whole and len(spent) == count else None,
+        counted=tuple(sorted(spent)) if whole and len(spent) < count else (),
     )
+    return reading, tuple(sorted(silent)) if whole else ()
 
 
 _NOT_SUPPORTED = 3

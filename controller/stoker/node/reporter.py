@@ -15,7 +15,9 @@ from stoker.errors import StokerError
 from stoker.log import get_log
 from stoker.model.ports import Clock
 from stoker.node.cache import Inventory, inventory
+from stoker.node.engine_pods import EnginePods, FoundEngines
 from stoker.node.engine_scrape import Round, scrape, window
+from stoker.node.evict import keep_within
 from stoker.node.facts import Facts, status_of
 from stoker.node.gpu import GpuReading, Gpus, joules_between
 from stoker.node.notice import NoticeSource
@@ -43,6 +45,8 @@ class ReporterSettings:
 
     engines: tuple[str, ...] = ()
     cache: Path | None = None
+    evict: bool = False
+    """Whether weights beyond cache.maxSize are deleted from the folder."""
     interval_seconds: float = 15.0
     scrape_seconds: float = 2.0
 
@@ -58,11 +62,14 @@ class Reporter:
         *,
         gpus: Gpus | None = None,
         source: NoticeSource | None = None,
+        pods: EnginePods | None = None,
     ) -> None:
         self._settings = settings
         self._writer = writer
         self._clock = clock
         self._gpus = gpus or Gpus()
+        self._pods = pods
+        self._found = FoundEngines(settings.engines)
         self._wake = threading.Event()
         self.notices = NoticeWatch(source, self._wake.set)
         self._facts = Facts(clock.now_ms(), node_uid=writer.node_uid, holder=writer.holder)
@@ -70,6 +77,7 @@ class Reporter:
         self._cached_at: float | None = None
         self._alive: set[str] = set()
         self._acknowledged = ""
+        self._not_kept = ""
         self._ended_at = clock.monotonic()
         self._trouble = "no round yet"
         self._pending = False
@@ -138,7 +146,7 @@ class Reporter:
             "notices": unanswered if self.notices.alive else "the poller has ended",
             "gpus": facts.gpus.why or f"{facts.gpus.count} seen",
             "engines": "; ".join(sorted(facts.engines.missing)) or "answered",
-            "cache": facts.inventory.why or "read",
+            "cache": facts.inventory.why or self._not_kept or "read",
         }
         return not self._trouble and self.notices.alive, parts
 
@@ -146,15 +154,20 @@ class Reporter:
         """Until the next round is due; a notice is written meanwhile, and again if it was not."""
         due = self._clock.monotonic() + self.interval_seconds
         while not stopped.is_set() and (left := due - self._clock.monotonic()) > 0:
-            news = self._wake.wait(min(left, RETRY_SECONDS) if self._pending else left)
+            often = self._pending or self._gpus.needs_looks
+            news = self._wake.wait(min(left, RETRY_SECONDS) if often else left)
             self._wake.clear()
+            self._gpus.look(self._clock.monotonic())
             if not stopped.is_set() and (news or self._pending):
                 self.tell()
 
     def _look(self) -> Facts:
         settings = self._settings
-        engines = scrape(settings.engines, settings.scrape_seconds)
-        gpus = self._gpus.read()
+        self._found = found = self._engines()
+        engines = scrape(found.addresses, settings.scrape_seconds)
+        if found.why:
+            engines = replace(engines, missing={**engines.missing, "pods": found.why})
+        gpus = self._gpus.read(self._clock.monotonic())
         before, readings = self._baseline or (None, GpuReading())
         # Energy is split over no one engine: a round with a gap in it is no baseline.
         self._baseline = (engines, gpus) if engines.complete else None
@@ -168,6 +181,14 @@ class Reporter:
             inventory=self._inventory(),
         )
 
+    def _engines(self) -> FoundEngines:
+        """Those that were named, and those whose pods were found; unknown is not none."""
+        named = self._settings.engines
+        if self._pods is None:
+            return FoundEngines(named)
+        found = self._pods.find()
+        return replace(found, addresses=tuple(dict.fromkeys((*named, *found.addresses))))
+
     def _inventory(self) -> Inventory:
         folder, now = self._settings.cache, self._clock.monotonic()
         if folder is None:
@@ -175,7 +196,17 @@ class Reporter:
         if self._cached_at is not None and now - self._cached_at < CACHE_SECONDS:
             return self._facts.inventory
         self._cached_at = now
+        if self._settings.evict:
+            self._evict(folder)
         return inventory(folder)
+
+    def _evict(self, folder: Path) -> None:
+        found = keep_within(folder, self._clock.now_ms() / 1_000)
+        if found.gone:
+            _log.info("weights.evicted", gone=list(found.gone), bytes=found.freed_bytes)
+        if found.why and found.why != self._not_kept:
+            _log.warning("weights.not-evicted", why=found.why)
+        self._not_kept = found.why
 
     def _acknowledge(self) -> None:
         """Tell the cloud not to wait, once every engine that ran here is certainly gone."""
@@ -183,7 +214,8 @@ class Reporter:
         if (
             notice is None
             or notice.id == self._acknowledged
-            or not _left(self._alive, self._settings.engines, self._facts.engines)
+            or self._found.why
+            or not _left(self._alive, self._found.addresses, self._facts.engines)
         ):
             return
         if self.notices.acknowledge(notice):

@@ -21,6 +21,8 @@ __all__ = [
     "NODE_UID",
     "OWNER",
     "PLACEMENT_LABEL",
+    "PREFETCH_LABEL",
+    "PREFETCH_MODEL",
     "PRUNE",
     "RECONCILE",
     "RECREATE",
@@ -38,6 +40,7 @@ __all__ = [
     "place_in_pool",
     "placement_label",
     "pool_of_place",
+    "prefetch_name",
     "unit_of_mark",
 ]
 
@@ -88,6 +91,10 @@ PLACEMENT_LABEL = "stoker.dev/placement"
 TRAFFIC_LABEL = "stoker.dev/traffic"
 """Label `true` on pods that the Service selects; taking it off starts a drain."""
 MODEL_REVISION_LABEL = "stoker.dev/model-revision"
+PREFETCH_LABEL = "stoker.dev/prefetch"
+"""Label on Jobs that fetch ahead of a start, and on their pods: the service's name."""
+PREFETCH_MODEL = "stoker.dev/prefetch-model"
+"""Annotation on such a Job: `<uri>@<revision>` of the weights; absent for the image only."""
 MANAGED_BY = "app.kubernetes.io/managed-by"
 
 MAX_SERVICE_IN_NAME = 40
@@ -162,3 +169,9 @@ def deployment_name(service: str, node: str, rev: str) -> str:
         return service
     prefix = service[:MAX_SERVICE_IN_NAME].rstrip("-.")
     return f"{prefix}-{_hash8(service, node)}-{rev[:8]}"
+
+
+def prefetch_name(service: str, *identity: str) -> str:
+    """Name of the Job that fetches ahead for a service; `identity` is what, where and how."""
+    prefix = service[:MAX_SERVICE_IN_NAME].rstrip("-.")
+    return f"{prefix}-prefetch-{_hash8(service, *identity)}"

@@ -14,7 +14,14 @@ from stoker.model.shape import Resources
 from stoker.model.snapshot import Node, Signals, Taint, WeightCopy
 from stoker.objects.health_fields import condition, items, mapping, text
 from stoker.objects.requests import resources_from
-from stoker.observe.notices import NoticeFacts, notice_of_state, notices_of_node, urgent_notice
+from stoker.observe.notices import (
+    NoticeFacts,
+    hint_of_node,
+    hint_of_state,
+    notice_of_state,
+    notices_of_node,
+    urgent_notice,
+)
 from stoker.observe.pods import PodFacts
 from stoker.observe.signals import signals_of
 
@@ -42,6 +49,7 @@ class NodeFacts:
     gpu_unknown: str
     images: tuple[str, ...]
     notices: tuple[NoticeFacts, ...]
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,7 @@ class StateFacts:
     notice: NoticeFacts | None = None
     signals: Signals = field(default=Signals(), compare=False)
     """Not compared: what a node measures every few seconds starts no pass."""
+    hint: str = ""
 
 
 def nodes_from(
@@ -102,6 +111,7 @@ def nodes_from(
                 weights=state.weights,
                 notice=urgent_notice(notices, first_seen, now_ms) if notices else None,
                 signals=state.signals if signals or notices else _NO_STATE.signals,
+                hint=state.hint or facts.hint,
             )
         )
     return tuple(result), remembered
@@ -136,6 +146,7 @@ def node_facts(raw: dict[str, Any]) -> NodeFacts:
         gpu_unknown=_why_uncounted(labels, allocatable),
         images=tuple(sorted(images)),
         notices=notices_of_node(raw),
+        hint=hint_of_node(raw),
     )
 
 
@@ -151,6 +162,7 @@ def state_facts(raw: dict[str, Any]) -> StateFacts:
         tuple(sorted(copies)),
         notice_of_state(raw),
         signals_of(raw),
+        hint_of_state(raw),
     )
 
 

@@ -14,7 +14,14 @@ from stoker.model.snapshot import Notice
 from stoker.model.times import instant_of
 from stoker.objects.health_fields import items, mapping, text
 
-__all__ = ["NoticeFacts", "notice_of_state", "notices_of_node", "urgent_notice"]
+__all__ = [
+    "NoticeFacts",
+    "hint_of_node",
+    "hint_of_state",
+    "notice_of_state",
+    "notices_of_node",
+    "urgent_notice",
+]
 
 _TAINTS: dict[str, tuple[str, int | None]] = {
     "aws-node-termination-handler/spot-itn": ("spot-interruption", 120_000),
@@ -41,6 +48,8 @@ A freeze pauses a machine for seconds, so it is no notice.
 """
 _VACATING = frozenset({"disruption", "scale-down", "deletion"})
 """Kinds of which a drainer that waits for budgets is the author; no deadline (design 4)."""
+_HINTS = {"aws-node-termination-handler/rebalance-recommendation": "rebalance"}
+"""Taint key to kind of hint."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -85,6 +94,17 @@ def notice_of_state(raw: dict[str, Any]) -> NoticeFacts | None:
     return NoticeFacts(
         kind, instant_of(notice.get("at")) or 0, deadline_ms=instant_of(notice.get("deadline"))
     )
+
+
+def hint_of_node(raw: dict[str, Any]) -> str:
+    """What hints by a taint that a raw Node may be taken back; empty for nothing."""
+    keys = (text(taint, "key") for taint in items(mapping(raw, "spec"), "taints"))
+    return next((_HINTS[key] for key in keys if key in _HINTS), "")
+
+
+def hint_of_state(raw: dict[str, Any]) -> str:
+    """The kind of the hint in a raw NodeState's status; empty for none."""
+    return text(mapping(mapping(raw, "status"), "hint"), "kind")
 
 
 def urgent_notice(

@@ -14,6 +14,7 @@ from stoker.errors import StokerError
 from stoker.model.fleet import Desired, ModelService
 from stoker.model.flow import Suspension
 from stoker.model.live import LiveView
+from stoker.model.prefetch import LivePrefetch
 from stoker.model.refs import UnitRef
 from stoker.model.snapshot import Node, ServiceState, Snapshot
 from stoker.observe.keys import (
@@ -29,6 +30,7 @@ from stoker.observe.live import KindView
 from stoker.observe.nodes import NodeFacts, StateFacts, nodes_from
 from stoker.observe.observer import Observer
 from stoker.observe.pods import PodFacts
+from stoker.observe.prefetches import job_keys, prefetches_from
 from stoker.observe.reflector import NO_SUCH_KIND
 from stoker.observe.replicas import DeploymentFacts, services_from
 from stoker.observe.store import Name
@@ -57,6 +59,7 @@ def observe(observer: Observer, desired: Desired, now_ms: int) -> Observation:
     that its GPUs cannot be counted, and placements show no pods: ask `unknown` first.
     """
     observer.ensure(base_keys(unit.ref.namespace for unit in desired.units))
+    observer.ensure(job_keys(desired))
     observer.settle()
     kinds = observer.kinds()
     unknown = {
@@ -78,8 +81,15 @@ def observe(observer: Observer, desired: Desired, now_ms: int) -> Observation:
         suspensions=suspensions,
         overrides=wishes.overrides,
         unread_overrides=wishes.unread_overrides,
+        prefetches=_prefetches(kinds),
     )
     return Observation(snapshot, observer.live(kinds), wishes.reconcile)
+
+
+def _prefetches(kinds: tuple[KindView, ...]) -> tuple[LivePrefetch, ...]:
+    """Of every cache of Jobs, whoever asked for it: those of services that no longer fetch too."""
+    jobs = (view for view in kinds if (view.key.group, view.key.kind) == ("batch", "Job"))
+    return prefetches_from(facts for view in jobs for _, facts in _facts(kinds, view.key))
 
 
 def _wishes(observer: Observer, kinds: tuple[KindView, ...]) -> Wishes:

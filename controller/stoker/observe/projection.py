@@ -32,6 +32,7 @@ from stoker.observe.keys import (
 )
 from stoker.observe.nodes import NodeFacts, StateFacts, node_facts, state_facts
 from stoker.observe.pods import PodFacts, pod_facts
+from stoker.observe.prefetches import PrefetchFacts, prefetch_facts
 from stoker.observe.replicas import DeploymentFacts, deployment_facts
 from stoker.observe.wishes import MirrorFacts, mirror_facts
 
@@ -58,7 +59,14 @@ _MIRRORS = frozenset({FLEETS, SERVICES})
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 Facts: TypeAlias = (
-    PodFacts | NodeFacts | StateFacts | ScaleTarget | DeploymentFacts | MirrorFacts | str
+    PodFacts
+    | NodeFacts
+    | StateFacts
+    | ScaleTarget
+    | DeploymentFacts
+    | MirrorFacts
+    | PrefetchFacts
+    | str
 )
 """Kind-specific facts; str is a Namespace's phase."""
 
@@ -159,6 +167,8 @@ def _facts(raw: dict[str, Any], key: WatchKey, unit: UnitRef | None) -> Facts | 
     kind = (key.group, key.kind)
     if kind == ("apps", "Deployment"):
         return None if unit is None else deployment_facts(raw, unit)
+    if kind == ("batch", "Job"):
+        return None if unit is None else prefetch_facts(raw, unit)
     if kind == (PODS.group, PODS.kind):
         return pod_facts(raw)
     if kind == (NODES.group, NODES.kind):

@@ -21,7 +21,7 @@ from stoker.model.refs import UnitRef
 from stoker.objects import names
 from stoker.render.service import PLACEHOLDERS
 
-__all__ = ["Site", "bake", "leftover_placeholder", "object_labels"]
+__all__ = ["Site", "bake", "filled", "leftover_placeholder", "object_labels"]
 
 NODE_WEIGHT = 100
 """Outweighs every other preference a pod template can hold (the API allows 1 to 100)."""
@@ -53,7 +53,7 @@ def bake(workload: Mapping[str, Any], placement: Placement, site: Site) -> dict[
     """The Deployment of this placement, without owner mark. `workload` is not changed."""
     service = site.unit.name
     value = names.placement_label(service, placement.node, placement.rev)
-    body: dict[str, Any] = _filled(workload, _replacements(placement))
+    body = filled(workload, placement)
     metadata = body["metadata"]
     spec = body["spec"]
     return {
@@ -79,6 +79,12 @@ def bake(workload: Mapping[str, Any], placement: Placement, site: Site) -> dict[
             "template": _pod_template(spec["template"], placement, site, value),
         },
     }
+
+
+def filled(workload: Mapping[str, Any], placement: Placement) -> dict[str, Any]:
+    """The workload with the placement's values where placeholders stand."""
+    body: dict[str, Any] = _filled(workload, _replacements(placement))
+    return body
 
 
 def object_labels(fleet: str, unit: UnitRef, own: Mapping[str, Any]) -> dict[str, str]:

@@ -15,12 +15,14 @@ from stoker.model.fleet import Desired, ModelService, PlacementMode, Pool, Unit
 from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.plan import Placement, Plan, ServiceDecision
 from stoker.model.ports import Repo
+from stoker.model.prefetch import Prefetch
 from stoker.model.refs import ObjectRef
 from stoker.objects import kinds
 from stoker.render.around import Around, around_workloads
 from stoker.render.bake import Site, bake, leftover_placeholder, object_labels
 from stoker.render.manifests import ClusterKinds, cluster_kinds, manifest_of, placed, with_labels
 from stoker.render.neutral import NeutralObject, NeutralUnit
+from stoker.render.prefetch import job_ref, prefetch_job
 from stoker.render.renderer import Renderer
 from stoker.render.shape import Shapes
 from stoker.render.unit_jobs import Workshop
@@ -110,6 +112,7 @@ class _Task:
                 ),
                 self.decision.retirements,
                 self.decision.untouched,
+                self.decision.prefetches,
             )
         place = (self.unit.location, self.pools, self.fleet, self.cluster_scoped)
         return (self.neutral, content, self.around.findings, *place)
@@ -132,6 +135,7 @@ class _Task:
             self._sorted(manifests),
             kept=self._kept(self.decision),
             retirements=self.decision.retirements,
+            over=tuple(self._job_ref(p) for p in self.decision.prefetches if p.over),
         )
 
     def _bundle(self) -> list[Manifest]:
@@ -157,6 +161,7 @@ class _Task:
                 made, problem = self._deployment(spec, decision, placement)
                 manifests.append(made)
                 findings.extend(problem)
+        manifests += [self._job(spec, p) for p in decision.prefetches if p.state is None]
         return manifests, findings
 
     def _beside(self) -> list[NeutralObject]:
@@ -193,6 +198,20 @@ class _Task:
         item = replace(workload, ref=ref, body=body)
         return self._manifest(item, frozen_template=True), findings
 
+    def _job_ref(self, prefetch: Prefetch) -> ObjectRef:
+        assert self.neutral.workload is not None
+        return job_ref(
+            self.neutral.workload.ref.namespace or self.unit.ref.namespace, prefetch.name
+        )
+
+    def _job(self, spec: ModelService, prefetch: Prefetch) -> Manifest:
+        """A Job that fetches ahead; those that stand are left as they are."""
+        workload = self.neutral.workload
+        assert workload is not None
+        where = (self.unit.ref, self.fleet[1], self.unit.location.path)
+        body = prefetch_job(workload.body, spec, prefetch, *where)
+        return self._manifest(replace(workload, ref=self._job_ref(prefetch), body=body))
+
     def _manifest(self, item: NeutralObject, *, frozen_template: bool = False) -> Manifest:
         """What a person can change about a service is its own file, so that is the source."""
         owner = (self.fleet[0], self.unit.ref)
@@ -201,12 +220,16 @@ class _Task:
         )
 
     def _kept(self, decision: ServiceDecision) -> tuple[ObjectRef, ...]:
-        """Deployments that leave or are left alone, and objects that wait for a known count."""
+        """Deployments that leave or are left alone, Jobs that stand, and objects that wait for
+        a known count.
+        """
         assert self.neutral.workload is not None
         namespace = self.neutral.workload.ref.namespace or self.unit.ref.namespace
         older = {p.name for p in decision.placements if p.rev != self.neutral.rev}
         names = {r.name for r in decision.retirements} | set(decision.untouched) | older
         kept = [ObjectRef("apps", "Deployment", namespace, name) for name in sorted(names)]
+        standing = (p for p in decision.prefetches if p.state is not None and not p.over)
+        kept += [self._job_ref(prefetch) for prefetch in standing]
         if decision.replicas is None:
             waiting = (item for item in self.neutral.objects if item.decided)
             kept += [

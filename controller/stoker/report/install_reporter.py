@@ -30,13 +30,17 @@ _NODE_OF_TOKEN = "authentication.kubernetes.io/node-name"  # noqa: S105 - the na
 class ReporterInstall:
     """What `stoker install --reporter` was told.
 
-    `cache_path` is the folder on the node that is mounted, read-only; empty mounts none.
+    `cache_path` is the folder on the node that is mounted, read-only; empty mounts none. With
+    `evict` it is mounted for writing, and the reporter is root, to delete what engines wrote.
     `options` are further options of `stoker reporter`.
     """
 
     image: str
     namespace: str = NAME
     cache_path: str = ""
+    evict: bool = False
+    engine_namespaces: tuple[str, ...] = ()
+    """Where pods may be listed, to find the engines of the node."""
     host_network: bool = False
     node_selector: tuple[tuple[str, str], ...] = (("nvidia.com/gpu.present", "true"),)
     options: tuple[str, ...] = ()
@@ -55,6 +59,7 @@ def reporter_manifests(settings: ReporterInstall) -> str:
             roleRef={"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": NAME},
             subjects=[{"kind": "ServiceAccount", "name": NAME, "namespace": settings.namespace}],
         ),
+        *_pod_rights(settings),
         _policy(settings),
         _object(
             _ADMISSION,
@@ -75,6 +80,20 @@ def _rules() -> list[dict[str, Any]]:
         {"apiGroups": [GROUP], "resources": ["nodestates"], "verbs": ["get", "create"]},
         {"apiGroups": [GROUP], "resources": ["nodestates/status"], "verbs": ["patch"]},
     ]
+
+
+def _pod_rights(settings: ReporterInstall) -> list[dict[str, Any]]:
+    """Listing pods in the namespaces that were named, and nowhere else; RBAC knows no nodes."""
+    found = []
+    subject = {"kind": "ServiceAccount", "name": NAME, "namespace": settings.namespace}
+    role = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": NAME}
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+    for space in sorted(set(settings.engine_namespaces)):
+        found += [
+            _object(f"{RBAC_GROUP}/v1", "Role", space, rules=rules),
+            _object(f"{RBAC_GROUP}/v1", "RoleBinding", space, roleRef=role, subjects=[subject]),
+        ]
+    return found
 
 
 def _policy(settings: ReporterInstall) -> dict[str, Any]:
@@ -113,9 +132,9 @@ def _daemon_set(settings: ReporterInstall) -> dict[str, Any]:
         "tolerations": [{"operator": "Exists"}],
         "terminationGracePeriodSeconds": 10,
         "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
+            "runAsNonRoot": not settings.evict,
+            "runAsUser": 0 if settings.evict else USER,
+            "runAsGroup": 0 if settings.evict else USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [_container(settings)],
@@ -132,12 +151,15 @@ def _daemon_set(settings: ReporterInstall) -> dict[str, Any]:
 def _container(settings: ReporterInstall) -> dict[str, Any]:
     options = ["--node=$(NODE_NAME)", "--holder=$(POD_NAME)", "--log-format=json"]
     if settings.cache_path:
-        options.append("--cache=/cache")
+        options += ["--cache=/cache", *(["--evict"] if settings.evict else [])]
+    options += [f"--engine-namespace={name}" for name in sorted(set(settings.engine_namespaces))]
     # On the host's network nobody outside the node is to reach it.
     host = "127.0.0.1" if settings.host_network else "0.0.0.0"  # noqa: S104 - the pod's own
     options.append(f"--listen={host}:{PORT}")
     probe = {"path": "/healthz", "port": PORT, **({"host": host} if settings.host_network else {})}
-    mount = {"name": "cache", "mountPath": "/cache", "readOnly": True}
+    mount = {"name": "cache", "mountPath": "/cache", "readOnly": not settings.evict}
+    # Engines write as whatever user their image has.
+    added = {"add": ["DAC_OVERRIDE"]} if settings.evict else {}
     return {
         "name": "reporter",
         "image": settings.image,
@@ -159,7 +181,7 @@ def _container(settings: ReporterInstall) -> dict[str, Any]:
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
+            "capabilities": {"drop": ["ALL"], **added},
         },
         **({"volumeMounts": [mount]} if settings.cache_path else {}),
     }

@@ -239,7 +239,8 @@ class Publisher:
             self._failed("push-rejected", result.rejected, branch)
             return
         self._succeeded(submission, files, result.commit, pushed=result.pushed)
-        failed = self._records.publish(submission.fleet_name, submission.detail, decisions)
+        whose, newest = (submission.fleet_name, submission.detail), submission.decision
+        failed = self._records.publish(*whose, decisions, newest)
         with self._news:
             before, self._records_failed = self._records_failed, failed
             self._decisions = self._decisions[len(decisions) :] if failed is None else ()

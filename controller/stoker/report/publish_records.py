@@ -10,6 +10,7 @@ from stoker.log import get_log
 from stoker.model.fleet import SnapshotDetail
 from stoker.model.ports import Clock, Repo
 from stoker.report.records import DecisionInputs, RecordBook
+from stoker.report.starts_copy import StartsCopy
 
 __all__ = ["RecordPublisher"]
 
@@ -23,12 +24,20 @@ class RecordPublisher:
         self._repo = repo
         self._clock = clock
         self._book = RecordBook(version, fleet_id)
+        self._starts = StartsCopy()
         self._remembered = ""
 
     def publish(
-        self, fleet_name: str, detail: SnapshotDetail, decisions: tuple[DecisionInputs, ...]
+        self,
+        fleet_name: str,
+        detail: SnapshotDetail,
+        decisions: tuple[DecisionInputs, ...],
+        newest: DecisionInputs | None = None,
     ) -> Finding | None:
-        """Commit what is new of these decisions; a finding when the ref refuses it."""
+        """Commit what is new of these decisions; a finding when the ref refuses it.
+
+        `newest` is the last call of decide, whether or not it decided something else.
+        """
         ref = f"refs/stoker/{fleet_name}"
         try:
             if self._remembered != ref:
@@ -37,16 +46,19 @@ class RecordPublisher:
             files: dict[str, bytes | None] = {}
             for call in decisions:
                 files |= self._book.files(call, detail, self._clock.now_ms())
+            files |= self._starts.files(newest, detail, self._clock.now_ms())
             if not files:
                 return None
             digests = ", ".join(call.digest[:7] for call in decisions if call.digest)
-            result = self._repo.commit_files(ref, files, f"decision: {digests}  [skip ci]\n")
+            title = f"decision: {digests}" if digests else "starts"
+            result = self._repo.commit_files(ref, files, f"{title}  [skip ci]\n")
         except StokerError as error:
             return self._lost(ref, error.code, error.message)
         return self._lost(ref, "push-rejected", result.rejected) if result.rejected else None
 
     def _lost(self, ref: str, code: str, message: str) -> Finding:
         self._book.forget()
+        self._starts.forget()
         _log.warning("records.failed", code=code, message=message)
         return Finding(
             SourceLocation(),

@@ -49,7 +49,7 @@ def decide_input(call: DecisionInputs) -> dict[str, Any]:
     return {
         "desired": to_data(call.desired),
         "shapes": to_data(call.shapes),
-        "snapshot": to_data(own_images_only(call.snapshot, call.shapes)),
+        "snapshot": to_data(own_images_only(call.snapshot, call.shapes, call.desired)),
         "history": to_data(call.history),
         "now": call.plan.now_ms,
     }
@@ -133,7 +133,7 @@ class RecordBook:
             record["plan"] = {"difference": plan_change}
             return {}
         self._snapshot_at_ms = now_ms
-        snapshot = own_images_only(call.snapshot, call.shapes)
+        snapshot = own_images_only(call.snapshot, call.shapes, call.desired)
         files = snapshot_files(snapshot, call.desired, SnapshotDetail.FULL, self.salt)
         without_nodes = {**data, "snapshot": {**data["snapshot"], "nodes": []}}
         whole = {WHOLE_INPUT: _json(without_nodes), WHOLE_PLAN: _json(plan)}

@@ -119,6 +119,7 @@ def _decision_data(decision: ServiceDecision) -> list[Any]:
         [[p.name, p.node, p.node_uid, p.count, p.replaces] for p in decision.placements],
         [hold.code for hold in decision.holds],
         decision.updating,
+        *([p.name, p.state, p.over] for p in decision.prefetches),
     ]
 
 

@@ -30,6 +30,7 @@ from stoker.report.unit_report import (
     HoldLine,
     NodeLine,
     PlacementLine,
+    PrefetchLine,
     ReplicaCounts,
     RetirementLine,
     ServiceReport,
@@ -80,6 +81,11 @@ def service_report(
         holds=tuple(
             HoldLine(camel(h.code), h.message, h.remedy)
             for h in (decision.holds if decision else ())
+        ),
+        prefetches=tuple(
+            PrefetchLine(p.node, p.state.value if p.state is not None else "Wanted")
+            for p in (decision.prefetches if decision else ())
+            if not p.over
         ),
         nodes=tuple(_node_line(a) for a in (decision.attempts[:MAX_NODES] if decision else ())),
         rejected=decision.rejected if decision else (),

@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from stoker.decide.case import canonical_image
 from stoker.model.codec import canonical_json, to_data
 from stoker.model.fleet import Desired, ModelService, SnapshotDetail
 from stoker.model.shape import UnitShape
@@ -40,11 +41,17 @@ KEPT_LABELS = frozenset(
 """Labels that a hashed snapshot keeps beside those that pools select by."""
 
 
-def own_images_only(snapshot: Snapshot, shapes: Iterable[UnitShape]) -> Snapshot:
+def own_images_only(snapshot: Snapshot, shapes: Iterable[UnitShape], desired: Desired) -> Snapshot:
     """The same snapshot without images that no unit asks for: they never decide anything."""
-    wanted = {shape.shape.image for shape in shapes}
+    asked = {shape.shape.image for shape in shapes}
+    asked |= {
+        each.spec.cache.image for each in desired.units if isinstance(each.spec, ModelService)
+    }
+    wanted = {canonical_image(image) for image in asked if image}
+    listed = {image for node in snapshot.nodes for image in node.images}
+    known = {image: canonical_image(image) in wanted for image in listed}
     nodes = tuple(
-        dataclasses.replace(node, images=tuple(i for i in node.images if i in wanted))
+        dataclasses.replace(node, images=tuple(i for i in node.images if known[i]))
         for node in snapshot.nodes
     )
     return dataclasses.replace(snapshot, nodes=nodes)
@@ -80,6 +87,7 @@ def snapshot_files(
         "suspensions": to_data(snapshot.suspensions),
         "overrides": to_data(snapshot.overrides),
         "unreadOverrides": to_data(snapshot.unread_overrides),
+        "prefetches": to_data(snapshot.prefetches),
         "truncated": 0,
     }
     return _within_limit(index, files, groups)
@@ -151,4 +159,8 @@ def _hashed(snapshot: Snapshot, desired: Desired, salt: str) -> Snapshot:
         snapshot,
         nodes=tuple(sorted((node(n) for n in snapshot.nodes), key=lambda n: n.name)),
         services=tuple(service(s) for s in snapshot.services),
+        prefetches=tuple(
+            dataclasses.replace(each, node=name(each.node), node_uid=name(each.node_uid))
+            for each in snapshot.prefetches
+        ),
     )

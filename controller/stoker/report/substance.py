@@ -70,4 +70,5 @@ def _service(service: ServiceReport) -> list[Any]:
         [[p.name, p.node, p.replicas, p.ready, p.warming] for p in service.placements],
         [[r.name, r.stage, r.keep] for r in service.retirements],
         [hold.reason for hold in service.holds],
+        [[p.node, p.state] for p in service.prefetches],
     ]

@@ -15,6 +15,7 @@ __all__ = [
     "NodeLine",
     "ObjectLine",
     "PlacementLine",
+    "PrefetchLine",
     "ReplicaCounts",
     "RetirementLine",
     "ServiceReport",
@@ -62,6 +63,14 @@ class RetirementLine:
     stage: str
     reason: str
     keep: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchLine:
+    """A node to which image and weights are fetched ahead: Running, Done, Failed, or Wanted."""
+
+    node: str
+    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +153,7 @@ class ServiceReport:
     placements: tuple[PlacementLine, ...] = ()
     retirements: tuple[RetirementLine, ...] = ()
     holds: tuple[HoldLine, ...] = ()
+    prefetches: tuple[PrefetchLine, ...] = ()
     nodes: tuple[NodeLine, ...] = ()
     rejected: tuple[tuple[str, int], ...] = ()
     cause: Cause | None = None

@@ -21,6 +21,7 @@ from stoker.report.unit_report import (
     NodeLine,
     ObjectLine,
     PlacementLine,
+    PrefetchLine,
     ReplicaCounts,
     RetirementLine,
     ServiceReport,
@@ -186,6 +187,8 @@ def _service_to_data(service: ServiceReport) -> dict[str, Any]:
             {"name": r.name, "stage": r.stage, "reason": r.reason, "keep": r.keep}
             for r in service.retirements
         ]
+    if service.prefetches:
+        data["prefetches"] = [{"node": p.node, "state": p.state} for p in service.prefetches]
     if service.holds:
         data["holds"] = [
             _without_empty({"reason": h.reason, "message": h.message}, remedy=h.remedy)
@@ -232,6 +235,7 @@ def _service_from_data(data: dict[str, Any]) -> ServiceReport:
         rev=text(model, "rev"),
         placements=_lines(PlacementLine, items(data, "placements")),
         retirements=_lines(RetirementLine, items(data, "retirements")),
+        prefetches=_lines(PrefetchLine, items(data, "prefetches")),
         holds=_lines(HoldLine, items(data, "holds")),
         nodes=_lines(NodeLine, items(data, "nodes")),
         rejected=tuple((str(k), v) for k, v in rejected.items() if isinstance(v, int)),
@@ -253,7 +257,16 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 Line = TypeVar(
-    "Line", PlacementLine, RetirementLine, HoldLine, NodeLine, ObjectLine, ErrorLine, Cause, Attempt
+    "Line",
+    PlacementLine,
+    PrefetchLine,
+    RetirementLine,
+    HoldLine,
+    NodeLine,
+    ObjectLine,
+    ErrorLine,
+    Cause,
+    Attempt,
 )
 
 

@@ -36,8 +36,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "ModelService": (
         *_METADATA,
-        "spec.cache.maxSize",
-        "spec.cache.prefetch",
         "spec.expose.inferencePool",
         "spec.render.helm",
         "spec.render.kustomize",
@@ -71,7 +69,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
 
 REFUSED_VALUES: dict[str, dict[str, tuple[str, ...]]] = {
     "ModelService": {
-        "spec.cache.type": ("Image", "Stream"),
         "spec.scaling.mode": ("Stoker",),
     },
 }

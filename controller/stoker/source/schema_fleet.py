@@ -114,6 +114,13 @@ class StatusBlock(Strict):
     """How much of the cluster the data ref records."""
 
 
+class PrefetchBudgetBlock(Strict):
+    """What fetching ahead of starts may take, for all services together."""
+
+    max_concurrent: Annotated[int, Field(ge=0)] = 2
+    """Most nodes that fetch image and weights ahead at once."""
+
+
 class DefaultsBlock(Strict):
     """What units need not repeat."""
 
@@ -197,6 +204,8 @@ class FleetSpec(PaceSpec):
     """What voluntary moves of all services may cost at once; notices are outside."""
     change_windows: list[ChangeWindowBlock] = Field(default_factory=list)
     """When new revisions are applied; repairs, moves and counts go on outside."""
+    prefetch: PrefetchBudgetBlock = Field(default_factory=PrefetchBudgetBlock)
+    """What fetching ahead of starts (cache.prefetch) may take."""
     templates: list[Line] = Field(default_factory=list)
     """Folders with own templates, relative to this file; found before the shipped ones."""
     status: StatusBlock = Field(default_factory=StatusBlock)
@@ -244,6 +253,7 @@ def fleet_from_file(
         suspend=spec.suspend,
         change_windows=windows_of(spec.change_windows),
         disruption=disruption_of(spec.disruption),
+        most_prefetches=spec.prefetch.max_concurrent,
     )
 
 

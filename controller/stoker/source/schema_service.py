@@ -172,15 +172,33 @@ class PlacementBlock(Strict):
     node autoscaler adds one."""
 
 
+class PrefetchBlock(Strict):
+    """Fetching image and weights before a replica starts."""
+
+    nodes: Annotated[int, Field(ge=0, le=64)] = 0
+    """On how many of the next-best nodes; 0 fetches nothing ahead."""
+
+
 class CacheBlock(Strict):
     """Where weights are kept between starts."""
 
-    type: Literal["None", "HostPath", "PVC"] = "None"
-    """None downloads at each start, HostPath keeps per node, PVC shares one claim."""
+    type: Literal["None", "HostPath", "PVC", "Stream", "Image"] = "None"
+    """None downloads at each start, HostPath keeps per node, PVC shares one claim, Stream reads
+    from object storage at each start, Image has them in an image."""
     path: Annotated[str | None, Field(pattern=_ABSOLUTE_PATH)] = None
     """Folder of the node, for HostPath."""
     claim: Annotated[str | None, Field(pattern=_SECRET_NAME, max_length=253)] = None
     """Name of the PersistentVolumeClaim, for PVC."""
+    image: Line | None = None
+    """Image or OCI artifact with the weights, mounted at the folder of model.uri, for Image;
+    without it they are in the engine's image."""
+    max_size: SizeBytes | None = None
+    """Most that all weights in the folder may take, for HostPath; kept by the node reporter."""
+    root_disk: Literal["Refuse", "Allow"] | None = None
+    """Whether the folder may lie on the node's root disk, for HostPath; Refuse where `maxSize` is
+    given, else nobody looks."""
+    prefetch: PrefetchBlock = Field(default_factory=PrefetchBlock)
+    """Fetching image and weights before a replica starts, in mode Nodes."""
 
 
 class ColdStartBlock(Strict):

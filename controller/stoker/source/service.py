@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.model.cache import Cache, CacheType, RootDisk
 from stoker.model.fleet import (
-    Cache,
-    CacheType,
     CudaGraphs,
     Drain,
     ModelService,
@@ -32,7 +31,7 @@ from stoker.source.schema_service import ModelServiceSpec
 
 __all__ = ["Problem", "service_from_spec", "service_problems"]
 
-_URI = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/][^\s]*")
+_URI = re.compile(r"(?:file:///|[a-z][a-z0-9+.-]*://)[^\s/][^\s]*")
 _HUGGING_FACE = re.compile(r"hf://[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -121,7 +120,15 @@ def service_from_spec(
         priority=spec.priority,
         reclaim=Reclaim(spec.placement.reclaim),
         when_full=WhenFull(spec.placement.when_full),
-        cache=Cache(CacheType(cache.type), cache.path or "", cache.claim or ""),
+        cache=Cache(
+            CacheType(cache.type),
+            cache.path or "",
+            cache.claim or "",
+            cache.prefetch.nodes,
+            cache.image or "",
+            RootDisk(cache.root_disk) if cache.root_disk else None,
+            cache.max_size,
+        ),
         cold_start_deadline_ms=spec.cold_start.deadline,
         drain=Drain(spec.drain.endpoint_sync, spec.drain.max, spec.drain.shutdown),
         min_ready=spec.disruption.min_ready,
@@ -253,15 +260,39 @@ def _of_nodes_only(spec: ModelServiceSpec) -> Iterator[Field]:
 
 
 def _cache(spec: ModelServiceSpec) -> Iterator[Problem]:
-    needs = {"HostPath": "path", "PVC": "claim"}.get(spec.cache.type)
-    for name in ("path", "claim"):
+    if spec.cache.prefetch.nodes and spec.placement.mode == "Scheduler":
+        yield Problem(
+            ("spec", "cache", "prefetch", "nodes"),
+            "invalid-value",
+            "has no meaning for placement.mode Scheduler, which leaves nodes to Kubernetes",
+        )
+    kind = spec.cache.type
+    needs = {"HostPath": "path", "PVC": "claim"}.get(kind)
+    for name, spelled, kinds in _CACHE_FIELDS:
         given = getattr(spec.cache, name) is not None
-        where = ("spec", "cache", name)
+        where = ("spec", "cache", spelled)
         if name == needs and not given:
-            yield Problem(where, "field-missing", f"is required for cache.type {spec.cache.type}")
-        elif name != needs and given:
-            yield Problem(
-                where, "invalid-value", f"has no meaning for cache.type {spec.cache.type}"
-            )
+            yield Problem(where, "field-missing", f"is required for cache.type {kind}")
+        elif given and kind not in kinds:
+            yield Problem(where, "invalid-value", f"has no meaning for cache.type {kind}")
         elif name == "path" and ".." in str(spec.cache.path).split("/"):
             yield Problem(where, "invalid-value", "leads upwards (`..`): name the folder itself")
+    schemes = _CACHE_SCHEMES.get(kind)
+    if schemes and not spec.model.uri.startswith(schemes):
+        yield Problem(
+            ("spec", "cache", "type"),
+            "invalid-value",
+            f"{kind} needs a model.uri that begins with {' or '.join(schemes)}",
+        )
+
+
+_CACHE_FIELDS = (
+    ("path", "path", {"HostPath"}),
+    ("claim", "claim", {"PVC"}),
+    ("image", "image", {"Image"}),
+    ("max_size", "maxSize", {"HostPath"}),
+    ("root_disk", "rootDisk", {"HostPath"}),
+)
+"""Fields of cache: name, as it is spelled, and the types that it has a meaning for."""
+_CACHE_SCHEMES = {"Stream": ("s3://", "gs://", "az://"), "Image": ("file:///",)}
+"""What the Run:ai streamer of vLLM reads without a copy on the node; where an image is mounted."""

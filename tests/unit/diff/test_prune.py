@@ -1,5 +1,7 @@
 """What left Git: nothing is deleted without proof, on partial truth, or over the cap."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from stoker.errors import Unreachable
 from stoker.model.change import Action
 from stoker.model.prune import MaxUnits, PruneMode
 from stoker.model.refs import UnitRef, ref_from_manifest
+from stoker.objects import names
 from stoker.objects.inventory import INTENT, Inventory
 from unit.diff.diff_builders import (
     FLEET_ID,
@@ -568,6 +571,52 @@ def test_a_crd_waits_for_its_custom_resources():
     assert verdict(found, "gizmos.example.org") == (Action.WAIT, "custom-resources-left")
     alone = run([rendered(A, config())], fleet, live[:1])
     assert verdict(alone, "gizmos.example.org") == (Action.DELETE, "")
+
+
+# -------------------------------------------------------------- fetches ahead of starts
+
+
+def a_job(name="gone"):
+    metadata = {"name": name, "namespace": "llm", "labels": {names.PREFETCH_LABEL: "qwen"}}
+    return applied(QWEN, {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata})
+
+
+@pytest.mark.parametrize("mode", list(PruneMode))
+def test_a_fetch_that_is_over_leaves_whatever_prune_says(mode):
+    """A decision ends it, as it ends replicas; it counts against no cap."""
+    job = a_job()
+    over = replace(rendered(QWEN, config()), over=(ref_from_manifest(job),))
+    fleet = desired(QWEN, prune=mode, max_units=MaxUnits(count=0))
+
+    found = run([over], fleet, [(QWEN, job)])
+
+    assert verdict(found) == (Action.DELETE, "")
+    assert left(found)["gone"].live_uid == job["metadata"]["uid"]
+
+
+def test_a_fetch_that_nobody_ended_stays_without_a_word():
+    """Jobs may not have been read when it was decided: unknown is not over."""
+    found = run([rendered(QWEN, config())], desired(QWEN), [(QWEN, a_job())])
+
+    assert left(found) == {}
+
+
+def test_fetches_of_a_service_that_left_git_are_pruned_like_anything():
+    job = a_job()
+    found = run([rendered(A, config())], desired(A), [(QWEN, job)])
+
+    assert verdict(found) == (Action.DELETE, "")
+
+
+def test_a_fetch_that_another_made_under_our_name_is_not_deleted():
+    job = a_job()
+    over = replace(rendered(QWEN, config()), over=(ref_from_manifest(job),))
+    again = {**job, "metadata": {**job["metadata"], "uid": "another"}}
+    found = run(
+        [over], desired(QWEN), [], live=FakeLive().put(again), inventory=listing((QWEN, job))
+    )
+
+    assert Action.DELETE not in {change.action for change in left(found).values()}
 
 
 # ---------------------------------------------------------------------- histories

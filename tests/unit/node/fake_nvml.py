@@ -65,6 +65,7 @@ class Gpu:
     percent: Any = 50
     used_bytes: Any = 2**30
     millijoules: Any = 1000
+    milliwatts: Any = 100_000
     lost: bool = False
     fails: dict[str, str] = field(default_factory=dict)
 
@@ -120,6 +121,9 @@ class FakeNvml:
 
     def nvmlDeviceGetTotalEnergyConsumption(self, handle: Gpu) -> Any:  # noqa: N802
         return self._of(handle, "millijoules")
+
+    def nvmlDeviceGetPowerUsage(self, handle: Gpu) -> Any:  # noqa: N802
+        return self._of(handle, "milliwatts")
 
     def _check(self) -> None:
         if not self.is_open:

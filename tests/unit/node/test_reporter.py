@@ -27,10 +27,10 @@ def world():
     return World()
 
 
-def reporter(world, nvml=None, cloud=None, holder="first", **settings):
+def reporter(world, nvml=None, cloud=None, holder="first", pods=None, **settings):
     gpus = Gpus(lambda: nvml if nvml is not None else "no driver")
     told = ReporterSettings(**{"interval_seconds": 15.0, "scrape_seconds": 5.0, **settings})
-    return Reporter(told, world.writer(holder), world.clock, gpus=gpus, source=cloud)
+    return Reporter(told, world.writer(holder), world.clock, gpus=gpus, source=cloud, pods=pods)
 
 
 def generate(engine, tokens):
@@ -204,7 +204,7 @@ def test_a_quiet_node_writes_heartbeats_and_nothing_more(world):
 
 def test_a_bug_of_ours_ends_no_round(world):
     class Broken(Gpus):
-        def read(self):
+        def read(self, at_seconds=None):
             raise RuntimeError("a bug")
 
     working = Reporter(ReporterSettings(), world.writer(), world.clock, gpus=Broken())

@@ -190,6 +190,15 @@ def test_hints_and_other_taints_are_no_notices(key):
     assert noticed(taint(key)) is None
 
 
+def test_a_recommendation_to_rebalance_is_a_hint_by_taint_or_by_the_reporter():
+    key = "aws-node-termination-handler/rebalance-recommendation"
+    report = state(hint={"kind": "rebalance", "at": rfc3339(NOW), "source": "aws"})
+
+    assert "rebalance" == read([node(taints=[taint(key)])])[0].hint
+    assert "rebalance" == read(states=[report])[0].hint
+    assert "" == read()[0].hint
+
+
 def test_a_node_that_is_being_deleted_is_noticed():
     raw = node()
     raw["metadata"]["deletionTimestamp"] = rfc3339(NOW)

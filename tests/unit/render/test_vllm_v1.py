@@ -76,6 +76,14 @@ SERVICES = {
         cache=Cache(CacheType.PVC, claim="weights"),
         pools=("l4-od", "pinned"),
     ),
+    "stream": service(
+        model_uri="s3://models/qwen", model_revision="2026-11", cache=Cache(CacheType.STREAM)
+    ),
+    "image": service(
+        model_uri="file:///models/qwen",
+        model_revision="2026-11",
+        cache=Cache(CacheType.IMAGE, image="registry.example/qwen@sha256:" + "cd" * 32),
+    ),
 }
 PINNED = Pool("pinned", match_labels=(("pool", "mi300"),), pin=Pin.REQUIRED)
 

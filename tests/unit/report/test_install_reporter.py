@@ -79,6 +79,39 @@ def test_the_cache_is_mounted_for_reading_only():
     assert "--cache=/cache" in told["containers"][0]["args"]
 
 
+def test_pods_may_be_listed_in_named_namespaces_and_nowhere_else():
+    text = reporter_manifests(ReporterInstall("i", engine_namespaces=("llm", "ml", "llm")))
+    objects = [each for each in yaml.safe_load_all(text) if each]
+    roles = [each for each in objects if each["kind"] == "Role"]
+
+    assert ["llm", "ml"] == [role["metadata"]["namespace"] for role in roles]
+    assert {"pods": ["list"]} == {
+        rule["resources"][0]: rule["verbs"] for role in roles for rule in role["rules"]
+    }
+    assert [] == [
+        rule
+        for each in objects
+        if each["kind"] == "ClusterRole"
+        for rule in each["rules"]
+        if "pods" in rule["resources"]
+    ]
+    (container,) = pod(engine_namespaces=("llm",))["containers"]
+    assert "--engine-namespace=llm" in container["args"]
+
+
+def test_only_who_lets_it_evict_lets_it_write_to_the_cache():
+    told = pod(cache_path="/mnt/nvme/stoker", evict=True)
+    (container,) = told["containers"]
+
+    assert not container["volumeMounts"][0]["readOnly"]
+    assert "--evict" in container["args"]
+    assert {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]} == container["securityContext"][
+        "capabilities"
+    ]
+    assert 0 == told["securityContext"]["runAsUser"]
+    assert "--evict" not in pod(cache_path="/mnt")["containers"][0]["args"]
+
+
 @pytest.mark.parametrize(
     ("more", "level"),
     [

@@ -102,7 +102,9 @@ def test_a_record_holds_everything_that_decide_was_given():
     data = whole_input(files)
     assert data == decide_input(made)
     assert made.desired == from_data(Desired, data["desired"])
-    assert own_images_only(made.snapshot, made.shapes) == from_data(Snapshot, data["snapshot"])
+    assert own_images_only(made.snapshot, made.shapes, made.desired) == from_data(
+        Snapshot, data["snapshot"]
+    )
     assert made.shapes == tuple(from_data(UnitShape, shape) for shape in data["shapes"])
     assert made.history == from_data(History, data["history"])
     assert made.plan.now_ms == data["now"]

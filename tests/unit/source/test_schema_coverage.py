@@ -26,14 +26,14 @@ OBEYED = {
         "spec.cluster", "spec.mode", "spec.include", "spec.defaults", "spec.unitPatches",
         "spec.pools", "spec.prune", "spec.templates", "spec.status", "spec.deletionPolicy",
         "spec.ignore", "spec.disruption",
-        "spec.changeWindows", "spec.suspend", "spec.timeout", "spec.retryInterval",
+        "spec.changeWindows", "spec.prefetch", "spec.suspend", "spec.timeout", "spec.retryInterval",
     },
     "ModelService": {
         "spec.model", "spec.engine", "spec.gpu", "spec.resources", "spec.parallelism",
         "spec.replicas", "spec.scaling.mode", "spec.placement.mode", "spec.placement.pools",
         "spec.placement.order", "spec.placement.signalMaxAge",
         "spec.priority", "spec.placement.spot", "spec.placement.topologySpread",
-        "spec.placement.whenFull", "spec.cache.type", "spec.cache.path", "spec.cache.claim",
+        "spec.placement.whenFull", "spec.cache.type", "spec.cache.path", "spec.cache.claim", "spec.cache.prefetch", "spec.cache.maxSize",
         "spec.coldStart", "spec.drain", "spec.disruption.minReady",
         "spec.disruption.maxConcurrentMoves", "spec.disruption.onNotice", "spec.update", "spec.expose.service", "spec.render.template",
         "spec.podTemplate", "spec.adopt", *FLOW,
@@ -175,6 +175,10 @@ SERVICE_CHANGES = {
     "cache.type": "HostPath",
     "cache.path": "/other",
     "cache.claim": "other",
+    "cache.image": "registry.example/weights:2",
+    "cache.maxSize": "2Gi",
+    "cache.rootDisk": "Allow",
+    "cache.prefetch.nodes": "3",
     "coldStart.deadline": "1h",
     "drain.endpointSync": "1s",
     "drain.max": "1s",
@@ -202,6 +206,9 @@ BESIDE = {
     "cache.path": "cache: {type: HostPath, path: /first}",
     "cache.claim": "cache: {type: PVC, claim: first}",
     "cache.type": "cache: {type: PVC, claim: first}",
+    "cache.image": "model: {uri: 'file:///x'}\ncache: {type: Image}",
+    "cache.maxSize": "cache: {type: HostPath, path: /x}",
+    "cache.rootDisk": "cache: {type: HostPath, path: /x}",
     "parallelism.tensor": "parallelism: {tensor: 2, pipeline: 1}\ngpu: {count: 2}",
     "parallelism.pipeline": "parallelism: {tensor: 1, pipeline: 2}\ngpu: {count: 2}",
     "model.tokenSecretRef.name": "model: {tokenSecretRef: {name: first, key: first}}",
@@ -271,9 +278,11 @@ def test_changing_a_field_changes_the_service(field):
     if field.startswith("model.tokenSecretRef"):
         pair = {"name": "first", "key": "first", keys[-1]: "other"}
         line = yaml.safe_dump({"model": {"tokenSecretRef": pair}})
-    if field.startswith("cache.") and field != "cache.type":
+    if field.startswith("cache.") and field in BESIDE and field != "cache.type":
         block = yaml.safe_load(BESIDE[field])["cache"]
-        line = yaml.safe_dump({"cache": {**block, keys[-1]: value}})
+        line = yaml.safe_dump(
+            {**yaml.safe_load(BESIDE[field]), "cache": {**block, keys[-1]: value}}
+        )
     before = desired_of({"models/q.yaml": spec_with(BESIDE.get(field, ""))})
     after = desired_of({"models/q.yaml": spec_with(AFTER.get(field, line))})
 
@@ -301,6 +310,7 @@ FLEET_CHANGES = {
     "ignore[].target.namespace": "ignore: [{target: {namespace: x}, paths: [/data]}]",
     "ignore[].target.labelSelector": 'ignore: [{target: {labelSelector: "a=b"}, paths: [/data]}]',
     "ignore[].target.annotationSelector": 'ignore: [{target: {annotationSelector: "a"}, paths: [/data]}]',
+    "prefetch.maxConcurrent": "prefetch: {maxConcurrent: 3}",
     "templates": "templates: [other]",
     "suspend": "suspend: true",
     "changeWindows[].name": "changeWindows: [{name: a, schedule: 0 9 * * *, duration: 8h}]",

@@ -1,0 +1,324 @@
+"""Every field of a VllmService, FleetService and NodeState is in a file or named as left out."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+
+from definitions import a_definition
+from stoker.cli.import_coldstart import convert
+from stoker.errors import Stalled
+from stoker.source.check_file import check_file
+from unit.cli.test_import import SPACE, place
+
+__all__ = ["place"]
+
+GROUP = "coldstart.example.org"
+IMAGE = "registry.example/vllm@sha256:" + "ab" * 32
+POD: dict[str, Any] = {
+    "warmupStrategy": "Graph",
+    "image": IMAGE,
+    "gpu": 2,
+    "healthPath": "/health",
+    "runtimeClassName": "nvidia",
+    "extraArgs": ["--max-model-len", "4096"],
+    "modelCacheHostPath": "/opt/hf-cache",
+}
+VLLM = {
+    "apiVersion": f"{GROUP}/v1alpha1",
+    "kind": "VllmService",
+    "metadata": {"name": "qwen-7b", "namespace": SPACE},
+    "spec": {"model": "Qwen/Qwen2.5-7B-Instruct", "replicas": 3, "nodeName": "gpu-1", **POD},
+}
+FLEET = {
+    "apiVersion": f"{GROUP}/v1alpha1",
+    "kind": "FleetService",
+    "metadata": {"name": "gpufleet", "namespace": SPACE},
+    "spec": {
+        "model": "Qwen/Qwen2.5-7B-Instruct",
+        "replicas": 2,
+        "template": POD,
+        "nodePool": {
+            "selector": {
+                "matchLabels": {"pool": "a10"},
+                "matchExpressions": [{"key": "zone", "operator": "Exists"}],
+            },
+            "spotPolicy": {"enabled": True, "maxSpotFraction": 0.5},
+        },
+        "placement": {"strategy": "EfficiencyAware", "signalMaxAgeSeconds": 90},
+        "hysteresis": {"stableReconcilesRequired": 3, "maxConcurrentReschedules": 2},
+    },
+}
+STATE = {
+    "apiVersion": f"{GROUP}/v1alpha1",
+    "kind": "NodeState",
+    "metadata": {"name": "gpu-1"},
+    "spec": {"reportIntervalSeconds": 30},
+    "status": {
+        "observedGeneration": 1,
+        "lastReportTime": "2026-11-29T03:05:02Z",
+        "warmth": "Warm",
+        "gpuUtilization": 0.5,
+        "gpuMemoryUsedBytes": 1,
+        "activeServiceCount": 1,
+        "kvCacheHitRate": 0.5,
+        "kvCacheHitRateObservedAt": "2026-11-29T03:05:02Z",
+        "tokensPerJoule": 2.0,
+        "tokensPerJouleObservedAt": "2026-11-29T03:05:02Z",
+        "requestsWaiting": 1,
+        "requestsRunning": 1,
+        "spot": {"isSpotInstance": True, "preemptionNoticeDetected": False},
+    },
+}
+
+
+def changed(body, path, value):
+    body = copy.deepcopy(body)
+    *above, last = path.split(".")
+    inner = body
+    for key in above:
+        inner = inner.setdefault(key, {})
+    if value is None:
+        inner.pop(last, None)
+    else:
+        inner[last] = value
+    return body
+
+
+def service(live, image=""):
+    (text,) = convert(live, image).files.values()
+    return yaml.safe_load(text)
+
+
+def lines(live, image=""):
+    return convert(live, image).left
+
+
+def test_a_single_service_is_carried_whole():
+    assert service(VLLM) == {
+        "apiVersion": "stoker.dev/v1alpha1",
+        "kind": "ModelService",
+        "metadata": {"name": "qwen-7b", "namespace": SPACE},
+        "spec": {
+            "model": {
+                "uri": "hf://Qwen/Qwen2.5-7B-Instruct",
+                "revision": "main",
+                "servedNames": ["Qwen/Qwen2.5-7B-Instruct"],
+            },
+            "engine": {
+                "type": "vllm",
+                "image": IMAGE,
+                "args": ["--max-model-len", "4096"],
+                "cudaGraphs": "Capture",
+            },
+            "gpu": {"count": 2},
+            "replicas": 3,
+            "cache": {"type": "HostPath", "path": "/opt/hf-cache"},
+            "podTemplate": {
+                "spec": {
+                    "runtimeClassName": "nvidia",
+                    "nodeSelector": {"kubernetes.io/hostname": "gpu-1"},
+                }
+            },
+        },
+    }
+    assert lines(VLLM) == (
+        "VllmService/qwen-7b spec.model (it has no revision: write the commit in place of main)",
+        (
+            "VllmService/qwen-7b spec.modelCacheHostPath (carried; weights are kept below "
+            "/opt/hf-cache/huggingface)"
+        ),
+    )
+
+
+def test_a_fleet_service_is_carried_whole():
+    spec = service(FLEET)["spec"]
+
+    assert spec["placement"] == {"order": "EfficiencyAware", "signalMaxAge": "90s"}
+    assert spec["disruption"] == {"maxConcurrentMoves": 2}
+    assert spec["replicas"] == 2
+    assert spec["podTemplate"]["spec"] == {
+        "runtimeClassName": "nvidia",
+        "nodeSelector": {"pool": "a10"},
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+                    ]
+                }
+            }
+        },
+    }
+    assert [line.split()[1] for line in lines(FLEET)] == [
+        "spec.model",
+        "spec.template.modelCacheHostPath",
+        "spec.nodePool.spotPolicy.enabled",
+        "spec.nodePool.spotPolicy.maxSpotFraction",
+        "spec.hysteresis.stableReconcilesRequired",
+    ]
+
+
+@pytest.mark.parametrize("live", [VLLM, FLEET], ids=["vllm", "fleet"])
+def test_the_file_is_right_but_for_the_revision_that_nobody_named(live):
+    (text,) = convert(live).files.values()
+
+    (finding,) = check_file("models/x.yaml", text.encode())
+
+    assert ("invalid-model-revision", "spec.model.revision") == (finding.code, finding.field)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "at", "expected"),
+    [
+        ("spec.model", "org/other", "model.uri", "hf://org/other"),
+        ("spec.replicas", 7, "replicas", 7),
+        ("spec.replicas", None, "replicas", 1),
+        ("spec.warmupStrategy", "Eager", "engine.cudaGraphs", "Skip"),
+        ("spec.warmupStrategy", None, "engine.cudaGraphs", "Skip"),
+        ("spec.image", "x:1", "engine.image", "x:1"),
+        ("spec.gpu", 4, "gpu.count", 4),
+        ("spec.gpu", None, "gpu.count", 1),
+        ("spec.runtimeClassName", "other", "podTemplate.spec.runtimeClassName", "other"),
+        ("spec.runtimeClassName", None, "podTemplate.spec.runtimeClassName", None),
+        ("spec.extraArgs", ["--x"], "engine.args", ["--x"]),
+        ("spec.extraArgs", None, "engine.args", None),
+        ("spec.modelCacheHostPath", "/c", "cache", {"type": "HostPath", "path": "/c"}),
+        ("spec.modelCacheHostPath", None, "cache", None),
+        ("spec.nodeName", "n2", "podTemplate.spec.nodeSelector", {"kubernetes.io/hostname": "n2"}),
+        ("spec.nodeName", None, "podTemplate.spec.nodeSelector", None),
+    ],
+)
+def test_each_field_of_a_single_service_arrives(path, value, at, expected):
+    found: Any = service(changed(VLLM, path, value))["spec"]
+    for key in at.split("."):
+        found = (found or {}).get(key)
+
+    assert expected == found
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "at", "expected"),
+    [
+        ("spec.template.gpu", 4, "gpu.count", 4),
+        ("spec.template.image", "x:1", "engine.image", "x:1"),
+        ("spec.placement.strategy", "WarmthFirst", "placement.order", "WarmthFirst"),
+        ("spec.placement.strategy", "Spread", "placement.order", "Spread"),
+        ("spec.placement.strategy", "BinPack", "placement.order", "BinPack"),
+        ("spec.placement.strategy", None, "placement.order", "WarmthFirst"),
+        ("spec.placement.signalMaxAgeSeconds", None, "placement.signalMaxAge", None),
+        ("spec.hysteresis.maxConcurrentReschedules", 0, "disruption.maxConcurrentMoves", 1),
+        ("spec.hysteresis", None, "disruption", None),
+        ("spec.nodePool.selector", {"gpu": "a10"}, "podTemplate.spec.nodeSelector", {"gpu": "a10"}),
+    ],
+)
+def test_each_field_of_a_fleet_service_arrives(path, value, at, expected):
+    found: Any = service(changed(FLEET, path, value))["spec"]
+    for key in at.split("."):
+        found = (found or {}).get(key)
+
+    assert expected == found
+
+
+@pytest.mark.parametrize(
+    ("live", "path", "value"),
+    [
+        (VLLM, "spec.healthPath", "/ready"),
+        (VLLM, "spec.healthPath", ""),
+        (VLLM, "spec.newField", 1),
+        (VLLM, "status", {"phase": "Ready"}),
+        (VLLM, "metadata.labels", {"a": "b"}),
+        (VLLM, "metadata.annotations", {"a": "b"}),
+        (FLEET, "spec.newField", 1),
+        (FLEET, "spec.template.newField", 1),
+        (FLEET, "spec.nodePool.newField", 1),
+        (FLEET, "spec.placement.newField", 1),
+        (FLEET, "spec.placement.strategy", "Spread"),
+        (FLEET, "spec.hysteresis.newField", 1),
+        (FLEET, "spec.hysteresis.maxConcurrentReschedules", 0),
+        (STATE, "spec.newField", 1),
+        (STATE, "status.newField", 1),
+    ],
+)
+def test_what_is_in_no_file_is_named(live, path, value):
+    named = [line.split()[1] for line in lines(changed(live, path, value))]
+
+    assert path in named
+    assert path not in [line.split()[1] for line in lines(live)]
+
+
+def test_a_node_state_carries_what_is_wanted_and_names_what_is_measured():
+    found = convert(STATE)
+    body = yaml.safe_load(found.files["node-states/nodestate-gpu-1.yaml"])
+
+    assert {"reportIntervalSeconds": 30} == body["spec"]
+    assert "Bundle" == yaml.safe_load(found.files["node-states/bundle.yaml"])["kind"]
+    assert {f"status.{name}" for name in STATE["status"]} == {
+        line.split()[1] for line in found.left
+    }
+    assert {} == convert(changed(STATE, "spec", None)).files
+
+
+@pytest.mark.parametrize(
+    ("live", "why"),
+    [
+        (changed(VLLM, "spec.model", None), "no repository of a hub"),
+        (changed(VLLM, "spec.model", "/models/own"), "no repository of a hub"),
+        (changed(VLLM, "spec.image", None), "names no image"),
+        (changed(VLLM, "spec.warmupStrategy", "Hot"), "none of Eager, Graph"),
+        (changed(FLEET, "spec.placement.strategy", "Random"), "none of WarmthFirst"),
+        (changed(FLEET, "spec.template", [1]), "template is no map"),
+        (
+            changed(VLLM, "metadata.ownerReferences",
+                    [{"kind": "FleetService", "name": "f", "controller": True}]),
+            "FleetService/f makes it",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_not_recognised_is_never_guessed(live, why):
+    with pytest.raises(Stalled, match=why):
+        convert(live)
+
+
+def test_an_image_that_nobody_names_is_that_of_its_deployment():
+    assert "x:1" == service(changed(VLLM, "spec.image", None), "x:1")["spec"]["engine"]["image"]
+
+
+def define(place, *kinds, scope="Namespaced"):
+    for kind in kinds:
+        place.cluster.create(
+            a_definition(GROUP, "v1alpha1", kind, f"{kind.lower()}s", scope), manager="setup"
+        )
+
+
+def test_objects_of_a_cluster_become_files_whatever_their_group(place):
+    define(place, "VllmService", "FleetService")
+    place.cluster.create(VLLM, manager="setup")
+    place.cluster.create(FLEET, manager="setup")
+
+    answer = place.run("vllmservice/qwen-7b", "fleetservices/gpufleet")
+
+    assert answer.code == 0, answer.err
+    assert place.read("qwen-7b.yaml")["spec"]["replicas"] == 3
+    assert place.read("gpufleet.yaml")["spec"]["replicas"] == 2
+    assert "VllmService/qwen-7b spec.model (it has no revision" in answer.err
+
+
+def test_a_kind_that_nobody_serves_is_not_found(place):
+    answer = place.run("fleetservice/gpufleet")
+
+    assert answer.code != 0
+    assert "one group must serve FleetService, found: none" in answer.err
+
+
+def test_a_node_state_is_read_without_a_namespace(place):
+    define(place, "NodeState", scope="Cluster")
+    place.cluster.create(STATE, manager="setup")
+
+    answer = place.run("nodestate/gpu-1")
+
+    assert answer.code == 0, answer.err
+    assert place.read("node-states/nodestate-gpu-1.yaml")["spec"] == {"reportIntervalSeconds": 30}
