@@ -8,39 +8,33 @@ order of its parts. Called by the pass, the command line, the simulator and repl
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, replace
-from typing import assert_never
+from dataclasses import replace
 
 from stoker.decide.bounds import Bounds
 from stoker.decide.case import Case, case_from
-from stoker.decide.count import Asked, Count, wanted
-from stoker.decide.disruption import Ledger, ledger_of
-from stoker.decide.explain import named_rejections
-from stoker.decide.holds import held_for_unknown
+from stoker.decide.count import Asked, wanted
+from stoker.decide.disruption import ledger_of
 from stoker.decide.learn_starts import learn_starts
 from stoker.decide.moves import earliest
 from stoker.decide.no_place import waits_after
 from stoker.decide.place import Index
 from stoker.decide.prefetch import with_prefetches
 from stoker.decide.reclaim import Reclaims
-from stoker.decide.scheduler_mode import count_only
-from stoker.decide.slots import Standing, slots_of
 from stoker.decide.slow_starts import SlowStarts
 from stoker.decide.spot_seen import spot_after
-from stoker.decide.transition import Step, transition
+from stoker.decide.standstill import left_alone, left_by_hold
+from stoker.decide.transition import Step
+from stoker.decide.turn import Turn, decided
 from stoker.decide.turns import calm_until, going_away, in_turn
-from stoker.decide.updates import held_for_rev, learned, parted
-from stoker.model.fleet import Desired, ModelService, PlacementMode
-from stoker.model.flow import Held, HeldBy, Override
+from stoker.decide.unknowns import unknown_to
+from stoker.model.fleet import Desired, ModelService
+from stoker.model.flow import Override
 from stoker.model.history import History, UnitHistory
-from stoker.model.plan import CountReason, Hold, Plan, ServiceDecision
+from stoker.model.plan import Plan, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ServiceState, Snapshot
 from stoker.model.start_samples import Starts
-from stoker.model.times import rfc3339
-from stoker.model.update_history import UpdateHistory
-from stoker.objects.names import MAX_SERVICE_IN_NAME
 
 __all__ = ["decide", "decide_steps"]
 
@@ -101,20 +95,20 @@ def decide_steps(
     floors = {
         case.ref: case.spec.floor(counts[case.ref].replicas)
         for case in cases
-        if case.ref not in held and not _unknown(case, snapshot)
+        if case.ref not in held and not unknown_to(case, snapshot)
     }
     reclaims = Reclaims(cases, floors, index)
     going = going_away(snapshot.nodes)
     for case in in_turn(cases, going):
         past = _past(known, case)
-        unknown = _unknown(case, snapshot)
+        unknown = unknown_to(case, snapshot)
         override = overrides.get(case.ref)
         if unknown or case.ref in held:
             alone.add(case.ref)
         if unknown:
-            decision = _left_alone(case, held_for_unknown(unknown))
+            decision = left_alone(case, held_for_unknown(unknown))
         elif case.ref in held:
-            decision = _held(case, held[case.ref], counts[case.ref])
+            decision = left_by_hold(case, held[case.ref], counts[case.ref])
         else:
             calm_ms = calm_until(past.calm_until_ms, case, going, now_ms)
             calm = calm_ms is not None and calm_ms > now_ms
@@ -123,7 +117,7 @@ def decide_steps(
             past = replace(past, calm_until_ms=calm_ms, spot=spot)
             bounds = Bounds(past.update, ledger.allowance(case), calm, past.pool_waits)
             turn = Turn(bounds, desired.revision.commit, ledger, reclaims, behind.get(case.ref))
-            decision, step, update = _decided(case, index, counts[case.ref], turn, now_ms)
+            decision, step, update = decided(case, index, counts[case.ref], turn, now_ms)
             lapses = override.until_ms if isinstance(override, Override) else None
             turned = update.blocked_rev != past.update.blocked_rev
             wakes += [step.wake_at_ms, lapses, now_ms if turned else None]
@@ -152,7 +146,7 @@ def decide_steps(
 
 def _starts(history: History, cases: tuple[Case, ...], index: Index, snapshot: Snapshot) -> Starts:
     """What this pass shows of starts under way; of services that could not be read, nothing."""
-    read = [case for case in cases if not _unknown(case, snapshot)]
+    read = [case for case in cases if not unknown_to(case, snapshot)]
     return learn_starts(history.starts, read, index, whole=not snapshot.unknown)
 
 
@@ -172,174 +166,8 @@ def _cases(desired: Desired, shapes: tuple[UnitShape, ...], snapshot: Snapshot) 
     )
 
 
-def _unknown(case: Case, snapshot: Snapshot) -> list[tuple[str, str]]:
-    """What this service's decision needs and the snapshot lacks.
-
-    Unread pods of any namespace hide what is free. Mode Scheduler needs no nodes, unless
-    Deployments of mode Nodes still stand.
-    """
-    by_node = case.spec.placement_mode is PlacementMode.NODES or any(
-        placement.node for placement in case.state.placements
-    )
-    return [(what, why) for what, why in snapshot.unknown if _concerns(what, case, by_node=by_node)]
-
-
-def _concerns(what: str, case: Case, *, by_node: bool) -> bool:
-    ref = case.ref
-    kind, _, rest = what.partition("/")
-    namespace, _, name = rest.partition("/")
-    match kind:
-        case "nodes":
-            return by_node
-        case "pods":
-            return by_node or namespace in {"", ref.namespace}
-        case "deployments":
-            of_service = name in {"", ref.name, case.spec.adopt} or name.startswith(
-                _prefix(ref.name)
-            )
-            return not namespace or (namespace == ref.namespace and of_service)
-        case _:
-            return False
-
-
-def _prefix(service: str) -> str:
-    """How names of the service's Deployments begin."""
-    return service[:MAX_SERVICE_IN_NAME].rstrip("-.") + "-"
-
-
-def _held(case: Case, held: Held, count: Count) -> ServiceDecision:
-    """What stands is left exactly as it is; the count is what would be wanted."""
-    hold = Hold(held.by, held.message, _ends(held))
-    return replace(
-        _left_alone(case, hold),
-        replicas=count.replicas,
-        count=count.reason,
-        floor=case.spec.floor(count.replicas),
-    )
-
-
-def _ends(held: Held) -> str:
-    if held.until_ms is not None:
-        return f"ends by itself at {rfc3339(held.until_ms)}"
-    match held.by:
-        case HeldBy.SUSPENDED:
-            return "resumed in Git, or by stoker resume where it was suspended by hand"
-        case HeldBy.DEPENDENCY:
-            return "goes on by itself as soon as that is so"
-        case HeldBy.WINDOW:
-            return "a commit that changes the windows"
-        case HeldBy.FAILED:
-            return "a commit that changes the pod template"
-        case _ as never:
-            assert_never(never)
-
-
-def _left_alone(case: Case, hold: Hold) -> ServiceDecision:
-    """Nothing is created, retired or lowered."""
-    slots = [slot for placement in case.state.placements for slot in slots_of(placement)]
-    return ServiceDecision(
-        ref=case.ref,
-        mode=case.spec.placement_mode,
-        rev=case.rev,
-        replicas=None,
-        count=CountReason("unknown", "the cluster could not be read"),
-        ready=sum(1 for slot in slots if slot.standing is Standing.READY),
-        warming=sum(1 for slot in slots if slot.standing is Standing.WARMING),
-        untouched=tuple(sorted(placement.name for placement in case.state.placements)),
-        holds=(hold,),
-        updating=_is_updating(case),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What bounds a service's step, the commit of this pass, what the fleet has in motion, what
-    services of lower priority may give, and who keeps the service at an older commit.
-    """
-
-    bounds: Bounds
-    commit: str
-    ledger: Ledger
-    reclaims: Reclaims
-    behind: Held | None = None
-
-    @property
-    def past(self) -> UpdateHistory:
-        """What is known of the service's updates."""
-        return self.bounds.past
-
-
 def _past(known: Mapping[UnitRef, UnitHistory], case: Case) -> UnitHistory:
     return known.get(case.ref, UnitHistory())
-
-
-def _decided(
-    case: Case, index: Index, count: Count, turn: Turn, now_ms: int
-) -> tuple[ServiceDecision, Step, UpdateHistory]:
-    failed = turn.behind is not None and turn.behind.by is HeldBy.FAILED
-    whole, recovered = case, False
-    apart: tuple[str, ...] = ()
-    if failed:
-        case, apart, recovered = parted(case, turn.past)
-    if case.spec.placement_mode is PlacementMode.NODES:
-        step = transition(case, index, count.replicas, now_ms, turn.bounds, turn.reclaims)
-    else:
-        step = count_only(case, index, count.replicas, now_ms, turn.bounds)
-    turn.ledger.note(case, step.moving)
-    ready = sum(1 for j in step.judged if j.ready)
-    holds = step.holds
-    if failed:
-        holds = (held_for_rev(case, turn.past, ready), *holds)
-    decision = ServiceDecision(
-        ref=case.ref,
-        mode=case.spec.placement_mode,
-        rev=case.rev,
-        replicas=count.replicas,
-        count=count.reason,
-        ready=ready,
-        warming=sum(1 for j in step.judged if j.standing is Standing.WARMING),
-        floor=case.spec.floor(count.replicas),
-        placements=step.moves.placements,
-        retirements=step.moves.retirements,
-        untouched=tuple(sorted((*step.moves.untouched, *apart))),
-        holds=holds,
-        attempts=(*step.moves.attempts, *step.claims, *named_rejections(step.tallies)),
-        rejected=_by_rule(step),
-        updating=_is_updating(whole),
-    )
-    return decision, step, _update(case, turn, step, decision, recovered=recovered)
-
-
-def _update(
-    case: Case, turn: Turn, step: Step, decision: ServiceDecision, *, recovered: bool
-) -> UpdateHistory:
-    """What is known now; of a service that is kept at an older commit nothing new is learned,
-    but that a rev is no longer blocked.
-    """
-    if recovered:
-        return replace(turn.past, blocked_rev="", blocked_commit="", blocked_why="")
-    if turn.behind is not None or case.spec.placement_mode is not PlacementMode.NODES:
-        return turn.past
-    every = decision.ready >= (decision.replicas or 0) > 0
-    whole = every and not decision.updating and not decision.holds
-    facts = {"commit": turn.commit, "failed": step.failed}
-    return learned(case, turn.past, step.trial, **facts, whole=whole)
-
-
-def _by_rule(step: Step) -> tuple[tuple[str, int], ...]:
-    counts: dict[str, int] = {}
-    for tally in step.tallies:
-        counts[tally.rule] = counts.get(tally.rule, 0) + tally.count
-    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _is_updating(case: Case) -> bool:
-    """Whether replicas of another rev or mode stand."""
-    in_nodes = case.spec.placement_mode is PlacementMode.NODES
-    return any(
-        placement.replicas and (placement.rev != case.rev or bool(placement.node) != in_nodes)
-        for placement in case.state.placements
-    )
 
 
 def _learned(

@@ -15,12 +15,7 @@ from stoker.decide.booking import Need, Room, book_missing_pods, misfit
 from stoker.decide.case import Case
 from stoker.decide.classes import NodeClass
 from stoker.decide.closed import NOTHING_CLOSED, Closed, Skip
-from stoker.decide.eligible import (
-    Ask,
-    ask_labels,
-    must_move,
-    pool_of,
-)
+from stoker.decide.eligible import Ask, ask_labels, must_move, pool_of
 from stoker.decide.estimates import Estimates
 from stoker.decide.order import (
     Key,
