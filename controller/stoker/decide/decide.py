@@ -14,6 +14,7 @@ from stoker.decide.bounds import Bounds
 from stoker.decide.case import Case, case_from
 from stoker.decide.count import Asked, wanted
 from stoker.decide.disruption import ledger_of
+from stoker.decide.holds import held_for_unknown
 from stoker.decide.learn_starts import learn_starts
 from stoker.decide.moves import earliest
 from stoker.decide.no_place import waits_after
