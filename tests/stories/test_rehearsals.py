@@ -9,12 +9,10 @@ from stoker.rehearse.judge import Judgement, judge
 from stoker.rehearse.play import play
 from stoker.rehearse.record import Recording
 from stoker.rehearse.scenario import scenario_named, shipped_scenarios
+from stories.shortfalls import FALLS_SHORT
 
 QUICK = {"preemption"}
 """Played in every run of the tests."""
-
-FALLS_SHORT: dict[str, str] = {}
-"""Scenarios whose bars the product misses, with what it lacks."""
 
 
 def _cases():

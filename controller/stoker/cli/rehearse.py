@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
+from contextlib import ExitStack, closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,12 +17,13 @@ from stoker.cli.style import Style, narrate
 
 if TYPE_CHECKING:
     from stoker.cli.print_rehearsal import Played
+    from stoker.rehearse.ground import Ground
     from stoker.rehearse.schema import ScenarioFile
 
 __all__ = ["rehearse"]
 
 OUTPUTS = ("text", "json", "svg")
-GROUNDS = ("memory",)
+GROUNDS = ("memory", "controlplane")
 
 
 def rehearse(
@@ -35,8 +37,16 @@ def rehearse(
     *,
     ground: Annotated[
         str,
-        typer.Option("--on", help="memory: the in-memory cluster, in virtual time."),
+        typer.Option(
+            "--on",
+            help="memory: the in-memory cluster in virtual time; controlplane: a real one with "
+            "simulated nodes, in real time.",
+        ),
     ] = "memory",
+    speed: Annotated[
+        float,
+        typer.Option("--speed", help="How much faster than real time, on a real control plane."),
+    ] = 1.0,
     seeds: Annotated[
         list[int] | None,
         typer.Option("--seed", help="What the requests are drawn from; repeatable (else 1)."),
@@ -69,7 +79,7 @@ def rehearse(
     played = []
     for seed in seeds or [1]:
         narrate(f"{found.metadata.name} on {ground}, seed {seed}")
-        played.append(_played(found, ground, seed))
+        played.append(_played(found, ground, seed, speed))
     match output:
         case "json":
             data = rehearsal_json(found, played)
@@ -84,19 +94,30 @@ def rehearse(
     return Exit.OK if all(judgement.holds for _, judgement in played) else Exit.DIFFERENCES
 
 
-def _played(scenario: ScenarioFile, ground: str, seed: int) -> Played:
-    from stoker.cli.rehearse_memory import MemoryGround
+def _played(scenario: ScenarioFile, ground: str, seed: int, speed: float) -> Played:
     from stoker.rehearse.judge import judge
     from stoker.rehearse.play import play
 
-    del ground
-    with tempfile.TemporaryDirectory(prefix="stoker-rehearsal-") as folder:
-        stage = MemoryGround(Path(folder), scenario.spec, seed)
-        try:
-            recording = play(scenario, stage, seed)
-        finally:
-            stage.close()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="stoker-rehearsal-")))
+        stage = _stage(stack, folder, scenario, ground, seed, speed)
+        recording = play(scenario, stage, seed)
     return recording, judge(scenario.spec, recording)
+
+
+def _stage(
+    stack: ExitStack, folder: Path, scenario: ScenarioFile, ground: str, seed: int, speed: float
+) -> Ground:
+    """The ground, ended with the stack."""
+    if ground == "memory":
+        from stoker.cli.rehearse_memory import MemoryGround
+
+        return stack.enter_context(closing(MemoryGround(folder, scenario.spec, seed)))
+    from stoker.cli.rehearse_plane import PlaneGround
+    from stoker.sim.controlplane import ControlPlane
+
+    plane = stack.enter_context(ControlPlane(folder / "plane", progress=narrate))
+    return stack.enter_context(closing(PlaneGround(folder, scenario.spec, seed, plane, speed)))
 
 
 def _list() -> int:

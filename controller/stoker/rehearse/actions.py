@@ -193,7 +193,7 @@ class Actions:
         self._services[block.service] = spec
         if block.engines == "Crash":
             self._ground.nodes.crash_image(str(spec["engine"]["image"]))
-        path, text = service_file(block.service, spec)
+        path, text = service_file(block.service, spec, self._ground.time_scale)
         self._ground.commit(f"Change {block.service}", {path: text})
         self._recording.wanted[block.service] = int(spec.get("replicas", 1))
 

@@ -36,7 +36,7 @@ def play(scenario: ScenarioFile, ground: Ground, seed: int) -> Recording:
         if node.joins is None:
             ground.nodes.add(node)
     uid = ground.cluster.server().cluster_uid
-    ground.commit("The fleet", fleet_files(spec, uid))
+    ground.commit("The fleet", fleet_files(spec, uid, ground.time_scale))
     ground.start_controller()
     watcher = Watcher(ground.cluster, NAMESPACE, services, recording, ground.load.note_endpoints)
     if not _begun(ground, watcher, recording):

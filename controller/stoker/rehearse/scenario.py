@@ -15,6 +15,7 @@ from stoker.objects.names import API_VERSION
 from stoker.rehearse.schema import ScenarioFile, ScenarioSpec, ServiceBlock
 from stoker.shipped import shipped_folder
 from stoker.source import read_yaml
+from stoker.source.durations import duration_ms, duration_text
 from stoker.source.layers import Layer, overlay
 from stoker.source.parsed import parsed
 
@@ -85,8 +86,10 @@ def scenario_named(name: str) -> ScenarioFile:
     return read_scenario(name, path.read_bytes())
 
 
-def fleet_files(scenario: ScenarioSpec, cluster_uid: str) -> dict[str, str]:
-    """The repository: Fleet, namespace, a file a service."""
+def fleet_files(
+    scenario: ScenarioSpec, cluster_uid: str, time_scale: float = 1.0
+) -> dict[str, str]:
+    """The repository: Fleet, namespace, a file a service; see service_file for the scale."""
     pools = dict.fromkeys(node.pool for node in scenario.nodes)
     spec = {
         "cluster": {"uid": cluster_uid},
@@ -106,7 +109,7 @@ def fleet_files(scenario: ScenarioSpec, cluster_uid: str) -> dict[str, str]:
         ),
     }
     for service in scenario.services:
-        path, text = service_file(service.name, service_spec(scenario, service))
+        path, text = service_file(service.name, service_spec(scenario, service), time_scale)
         files[path] = text
     return files
 
@@ -118,8 +121,15 @@ def service_spec(scenario: ScenarioSpec, service: ServiceBlock) -> dict[str, Any
     return merged(merged(plain, scenario.defaults), service.spec)
 
 
-def service_file(name: str, spec: dict[str, Any]) -> tuple[str, str]:
-    """Path and text of the file of a service."""
+def service_file(name: str, spec: dict[str, Any], time_scale: float = 1.0) -> tuple[str, str]:
+    """Path and text of the file of a service, its drain times divided by `time_scale`."""
+    drain = spec.get("drain")
+    if time_scale != 1 and isinstance(drain, dict):
+        faster = {
+            key: duration_text(round(duration_ms(value) / time_scale))
+            for key, value in drain.items()
+        }
+        spec = {**spec, "drain": faster}
     return f"models/{name}.yaml", _text("ModelService", name, spec)
 
 
