@@ -16,6 +16,7 @@ sys.path.insert(0, str(HERE))
 SMALLER = (
     *("W1_UNITS", "W1_SIZES", "W1_STEADY_SECONDS", "W1_NODES", "W1_PODS", "W1_CONFIG_MAPS"),
     *("W1_DEPLOYMENTS", "SOAK_UNITS", "SOAK_SECONDS", "SOAK_VIRTUAL_HOURS"),
+    *("WARMTH_SEEDS", "WARMTH_SPEED", "WARMTH_SCENARIOS"),
 )
 """Environment variables that make a run smaller; such a run is printed and not kept."""
 
@@ -29,10 +30,12 @@ def modules(section: str) -> list[ModuleType]:
     import bench_sizes
     import bench_soak
     import bench_w1
+    import bench_warmth
 
     table = {
         "core": [bench_decide, bench_cli, bench_w1],
         "apply": [bench_apply, bench_one, bench_sizes, bench_soak],
+        "warmth": [bench_warmth],
     }
     if section not in table:
         sys.exit(f"no section {section!r}; there are: {', '.join(sorted(table))}")
@@ -43,7 +46,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--section", default="core")
     parser.add_argument(
-        "--only", default="", help="name of one module: decide, cli, w1, apply, one, sizes, soak"
+        "--only",
+        default="",
+        help="name of one module: decide, cli, w1, apply, one, sizes, soak, warmth",
     )
     options = parser.parse_args()
     from measure import machine

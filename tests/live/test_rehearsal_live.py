@@ -41,7 +41,7 @@ def missed(verdicts: tuple[Verdict, ...]) -> list[Verdict]:
     return [v for v in verdicts if not v.holds and v.measure not in TIMED]
 
 
-@pytest.mark.parametrize("name", cases())
+@pytest.mark.parametrize("name", list(cases()))
 def test_every_bar_that_is_no_time_holds(name, tmp_path, fresh_control_plane):
     scenario = lighter(name)
     ground = PlaneGround(tmp_path, scenario.spec, 1, fresh_control_plane, TIMES_AS_FAST)
@@ -53,4 +53,5 @@ def test_every_bar_that_is_no_time_holds(name, tmp_path, fresh_control_plane):
 
     assert judgement.began, recording.why
     assert min(count.requests.ok for count in judgement.services) > 0
-    assert [] == missed(judgement.verdicts)
+    reasons = {count.name: count.reasons for count in judgement.services}
+    assert [] == missed(judgement.verdicts), reasons

@@ -6,6 +6,10 @@ FALLS_SHORT = {
         "a start there; and while a crashed engine runs again between two crashes its replica "
         "counts as warming, so the substitute elsewhere is given up after 10 s and bought again"
     ),
+    "short-notice": (
+        "truncated: a replica elsewhere serves, and still traffic is taken off only at deadline - "
+        "endpointSync - shutdown, 10 s after the notice, because the other is one of two wanted"
+    ),
     "no-spare-gpu": (
         "truncated: with no place for a successor, traffic is taken off at deadline - endpointSync "
         "- shutdown, 45 s before the end, while answers take 90 s at P99 and a replica elsewhere serves"

@@ -35,9 +35,10 @@ def played(name, seed, folder, renderer) -> tuple[Recording, Judgement]:
     return recording, judge(scenario.spec, recording)
 
 
-@pytest.mark.parametrize(("name", "seed"), _cases())
+@pytest.mark.parametrize(("name", "seed"), list(_cases()))
 def test_every_bar_of_a_scenario_holds(name, seed, tmp_path, renderer):
     _, judgement = played(name, seed, tmp_path, renderer)
 
     assert judgement.began
-    assert [] == [verdict for verdict in judgement.verdicts if not verdict.holds]
+    reasons = {count.name: count.reasons for count in judgement.services}
+    assert [] == [verdict for verdict in judgement.verdicts if not verdict.holds], reasons

@@ -34,7 +34,7 @@ def rehearsal_text(scenario: ScenarioFile, played: Sequence[Played], style: Styl
     for recording, judgement in played:
         rows += [_row(recording.seed, count) for count in judgement.services]
     if len(rows) > 1:
-        lines += ["", *_table(rows)]
+        lines += ["", *_table(rows), "", *_reasons(played)]
     missed = [line for one in played for line in _missed(one)]
     bars = sum(len(judgement.verdicts) for _, judgement in played)
     lines += ["", *(style.paint(line, "red") for line in missed)]
@@ -64,6 +64,15 @@ def _row(seed: int, count: ServiceCount) -> tuple[str, ...]:
         f"{count.lowest_ready}..{count.ready_at_end}/{count.wanted}",
         *(str(count.starts), str(count.starts_wasted)),
     )
+
+
+def _reasons(played: Sequence[Played]) -> list[str]:
+    return [
+        f"seed {recording.seed}: {count.name} {number} {why}"
+        for recording, judgement in played
+        for count in judgement.services
+        for why, number in count.reasons
+    ]
 
 
 def _milliseconds(value: int | None) -> str:
@@ -165,6 +174,7 @@ def _service(count: ServiceCount) -> dict[str, Any]:
         "readyAtEnd": count.ready_at_end,
         "starts": count.starts,
         "startsWasted": count.starts_wasted,
+        "reasons": [{"why": why, "count": number} for why, number in count.reasons],
     }
 
 

@@ -93,6 +93,10 @@ def _run() -> Schema:
 
 def _service() -> Schema:
     client = object_field("Requests of one client.", {"name": text_field("Its name."), **_OUTCOMES})
+    reason = object_field(
+        "Requests that failed alike.",
+        {"why": text_field("What came of them, and why."), "count": count_field("How many.")},
+    )
     return object_field(
         "One service.",
         {
@@ -108,6 +112,7 @@ def _service() -> Schema:
             "readyAtEnd": count_field("Ready replicas with traffic at the end."),
             "starts": count_field("Pods that a node took after the load began."),
             "startsWasted": count_field("Of those, pods that never became Ready."),
+            "reasons": list_field("Why requests failed, most first.", reason),
         },
     )
 

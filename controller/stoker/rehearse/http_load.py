@@ -25,7 +25,8 @@ __all__ = ["STICKY_PAUSE_SECONDS", "HttpLoad", "token_seconds"]
 STICKY_PAUSE_SECONDS = 1.0
 TOKEN_SECONDS = 0.5
 """An answer is as many tokens as half seconds: few enough for Python to serve hundreds."""
-CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 60.0
+"""Loopback refuses at once; what takes longer is a busy machine."""
 
 
 def token_seconds(time_scale: float) -> float:
@@ -104,6 +105,7 @@ class HttpLoad:
         for task in left:
             task.cancel()
         self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self._loop.run_until_complete(asyncio.sleep(0.05))  # connections close one turn later
         self._loop.close()
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -130,21 +132,29 @@ class HttpLoad:
 
     async def _sticky(self, service: str, client: str) -> None:
         sizes = Sizes(self._load.output, f"{self._seed}/{service}/{client}")
-        connection: _Connection | None = None
-        while not self._stopping:
-            now_ms = self._clock.now_ms()
-            request = self._new(service, client, now_ms, sizes.draw())
-            if connection is None or not connection.is_usable:
-                seen = self._endpoints[service].seen(now_ms, 0)
-                chosen = self._random.choice(seen) if seen else None
-                connection = await self._connected(request, chosen)
-            if connection is not None:
-                request.pod, request.node = connection.endpoint.pod, connection.endpoint.node
-                await self._ask(request, connection)
-                if request.failed:
-                    connection.close()
-                    connection = None
-            await asyncio.sleep(STICKY_PAUSE_SECONDS / self._scale)
+        kept: list[_Connection] = []
+        try:
+            while not self._stopping:
+                request = self._new(service, client, self._clock.now_ms(), sizes.draw())
+                await self._on_kept(request, kept)
+                await asyncio.sleep(STICKY_PAUSE_SECONDS / self._scale)
+        finally:
+            for connection in kept:
+                connection.close()
+
+    async def _on_kept(self, request: Request, kept: list[_Connection]) -> None:
+        """On the one connection kept, opened anew where its server closed it or failed."""
+        if kept and not kept[0].is_usable:
+            kept.pop().close()
+        if not kept:
+            seen = self._endpoints[request.service].seen(request.at_ms, 0)
+            opened = await self._connected(request, self._random.choice(seen) if seen else None)
+            kept += [] if opened is None else [opened]
+        if kept:
+            request.pod, request.node = kept[0].endpoint.pod, kept[0].endpoint.node
+            await self._ask(request, kept[0])
+            if request.failed:
+                kept.pop().close()
 
     def _new(self, service: str, client: str, now_ms: int, output_ms: int) -> Request:
         request = Request(service, client, now_ms, round(output_ms / self._scale))

@@ -1,12 +1,13 @@
 """Counts what a recording holds and holds it against the bars. Pure.
 
 A truncated answer is unavoidable where it would have lasted beyond the end of its node, and
-its client had no choice: the request was under way when the end was announced, or came so
-soon after it that nothing else could serve yet, however quickly it was started.
+its client had no choice: what it knew was older than the announcement of that end, or the
+request came so soon after it that nothing else could serve yet, however quickly started.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -56,6 +57,8 @@ class ServiceCount:
     ready_at_end: int
     starts: int
     starts_wasted: int
+    reasons: tuple[tuple[str, int], ...] = ()
+    """Why requests failed, in the words of their clients, with how many; most first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,7 @@ def _service(spec: ScenarioSpec, recording: Recording, name: str) -> ServiceCoun
     starts = [p for p in pods if (at := p.bound_ms()) is not None and at >= since_ms]
     wasted = [p for p in starts if not p.ever_ready and _came_to_nothing(p.last)]
     ready = recording.ready.get(name, [])
+    reasons = Counter(f"{r.outcome.lower()}, {r.why}" for r in mine if r.failed)
     return ServiceCount(
         name=name,
         requests=_sum(count for client, count in by_client if client in lags),
@@ -135,6 +139,7 @@ def _service(spec: ScenarioSpec, recording: Recording, name: str) -> ServiceCoun
         ready_at_end=ready[-1][1] if ready else 0,
         starts=len(starts),
         starts_wasted=len(wasted),
+        reasons=tuple(sorted(reasons.items(), key=lambda pair: (-pair[1], pair[0]))),
     )
 
 
@@ -188,12 +193,14 @@ class _Teller:
         return ends_ms is not None and any(
             end.node == request.node
             and ends_ms > end.end_ms
-            and (request.at_ms <= end.said_ms or self._had_no_choice(request, end, behind_ms))
+            and self._had_no_choice(request, end, behind_ms)
             for end in self._ends
         )
 
     def _had_no_choice(self, request: Request, end: NodeEnd, behind_ms: int) -> bool:
         known_ms = request.at_ms - behind_ms
+        if known_ms <= end.said_ms:
+            return True
         return known_ms <= end.said_ms + self._quickest_ms and not any(
             pod.node not in self._announced(request.at_ms) and _serves(pod, known_ms)
             for pod in self._pods

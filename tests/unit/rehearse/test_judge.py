@@ -69,6 +69,19 @@ def test_a_replica_on_a_node_that_goes_as_well_is_no_choice():
     assert 1 == counted(truncated(11_000, 50_000), ends=both, pods=pods).unavoidable
 
 
+def test_a_client_whose_list_is_older_than_the_notice_could_not_know():
+    """Whatever else serves: nothing that is done after the notice reaches that list in time."""
+    pods = {
+        "p1": a_pod("p1", "n1", (-1, PodState.READY)),
+        "p2": a_pod("p2", "n2", (-1, PodState.READY)),
+    }
+    early = truncated(20_000, 50_000, client="lag-10s")
+    late = truncated(20_001, 50_000, client="lag-10s")
+    found = counted(early, late, ends=[END], pods=pods)
+
+    assert (1, 1) == (found.truncated, found.unavoidable)
+
+
 def test_a_client_that_is_behind_has_that_much_longer_no_choice():
     late = truncated(29_000, 50_000, client="lag-10s")
 
