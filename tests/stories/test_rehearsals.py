@@ -35,6 +35,7 @@ def played(name, seed, folder, renderer) -> tuple[Recording, Judgement]:
     return recording, judge(scenario.spec, recording)
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("name", "seed"), list(_cases()))
 def test_every_bar_of_a_scenario_holds(name, seed, tmp_path, renderer):
     _, judgement = played(name, seed, tmp_path, renderer)
