@@ -78,7 +78,7 @@ schemas: setup ## Write generated files anew (list types from the rig's OpenAPI,
 	@$(PY) tests/tools/generate_list_types.py
 	@$(PY) -m stoker schema --all --to docs/schemas
 
-bench: setup ## Measure (SECTION=core, apply; ONLY=soak for a part); prints a table, writes benchmarks/results.json
+bench: setup ## Measure (SECTION=core, apply, warmth; ONLY=soak for a part); prints a table, writes benchmarks/results.json
 	@$(PY) benchmarks/run.py --section $(SECTION) $(if $(ONLY),--only $(ONLY))
 
 cluster: setup ## Leave a real control plane with simulated GPU nodes up

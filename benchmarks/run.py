@@ -17,6 +17,7 @@ SMALLER = (
     *("W1_UNITS", "W1_SIZES", "W1_STEADY_SECONDS", "W1_NODES", "W1_PODS", "W1_CONFIG_MAPS"),
     *("W1_DEPLOYMENTS", "SOAK_UNITS", "SOAK_SECONDS", "SOAK_VIRTUAL_HOURS"),
     *("NOTICE_NODES", "NOTICE_SERVICES", "NOTICES"),
+    *("WARMTH_SEEDS", "WARMTH_SPEED", "WARMTH_SCENARIOS"),
 )
 """Environment variables that make a run smaller; such a run is printed and not kept."""
 
@@ -32,11 +33,12 @@ def modules(section: str) -> list[ModuleType]:
     import bench_sizes
     import bench_soak
     import bench_w1
+    import bench_warmth
 
     table = {
+        "warmth": [bench_notice, bench_warmth],
         "core": [bench_decide, bench_fragments, bench_cli, bench_w1],
         "apply": [bench_apply, bench_one, bench_sizes, bench_soak],
-        "warmth": [bench_notice],
     }
     if section not in table:
         sys.exit(f"no section {section!r}; there are: {', '.join(sorted(table))}")
@@ -49,7 +51,7 @@ def main() -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="name of one module: decide, fragments, cli, w1, apply, one, sizes, soak, notice",
+        help="name of one module: decide, fragments, cli, w1, apply, one, sizes, soak, notice, warmth",
     )
     options = parser.parse_args()
     from measure import machine

@@ -3,8 +3,8 @@
 
 In: the command line, the settings, the schemas of the fleet files, the reason codes and the
 metrics, as the code has them. Out: docs/cli.md, docs/settings.md, docs/reasons.md and
-docs/schemas/*.json as whole files, and the tables between markers in fleet-files.md and
-operations.md. `make check` calls it with --check.
+docs/schemas/*.json as whole files, and the tables between markers in fleet-files.md,
+rehearsals.md and operations.md. `make check` calls it with --check.
 """
 
 from __future__ import annotations
@@ -103,6 +103,9 @@ def documents() -> dict[Path, str]:
         DOCS / "settings.md": settings_page(),
         DOCS / "reasons.md": reasons_page(),
         DOCS / "fleet-files.md": _filled(DOCS / "fleet-files.md", _field_tables()),
+        DOCS / "rehearsals.md": _filled(
+            DOCS / "rehearsals.md", {"Scenario": _field_table(all_schemas()["Scenario"])}
+        ),
         DOCS / "operations.md": _filled(DOCS / "operations.md", {"metrics": _metrics()}),
     }
     for kind, schema in all_schemas().items():
@@ -316,11 +319,7 @@ def _field_tables() -> dict[str, str]:
 
     tables = {}
     for kind, schema in schemas().items():
-        rows = [
-            (f"`{path}`", kind_of_value(node), default, about)
-            for path, node, default, about in schema_fields(schema)
-        ]
-        tables[kind] = _table(("field", "value", "default", "meaning"), rows)
+        tables[kind] = _field_table(schema)
     refused = [(kind, "the whole kind") for kind in REFUSED_KINDS]
     for kind, fields in REFUSED_FIELDS.items():
         named = [f"`{field}`" for field in fields]
@@ -331,6 +330,14 @@ def _field_tables() -> dict[str, str]:
         refused.append((kind, ", ".join(sorted(named))))
     tables["refused"] = _table(("kind", "refused"), refused)
     return tables
+
+
+def _field_table(schema: dict[str, Any]) -> str:
+    rows = [
+        (f"`{path}`", kind_of_value(node), default, about)
+        for path, node, default, about in schema_fields(schema)
+    ]
+    return _table(("field", "value", "default", "meaning"), rows)
 
 
 def schema_fields(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str, str]]:

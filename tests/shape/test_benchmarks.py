@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 
+import bench_warmth
 import measure
 import page
 import w1
+
+from stoker.rehearse.judge import Judgement, Verdict
 
 AGENT = "stoker/"
 
@@ -176,3 +179,22 @@ def test_a_whole_run_leaves_nothing_of_earlier_parts():
 
     assert {"apply": {"command": "all"}} == found["sections"]
     assert [_row("a", 1), _row("c", 3, "core")] == found["rows"]
+
+
+def _bar(measure, found, bar, *, least=False):
+    holds = found is not None and (found >= bar if least else found <= bar)
+    return Verdict("a", measure, found, bar, holds, least)
+
+
+def test_the_worst_seed_of_a_rehearsal_is_what_is_told():
+    """A bar from below is told as what was lacking; unknown holds no bar."""
+    first = Judgement((), (_bar("refused", 0, 0), _bar("lowestReady", 1, 1, least=True)), 0, True)
+    second = Judgement((), (_bar("refused", 3, 0), _bar("lowestReady", 0, 1, least=True)), 0, True)
+    unknown = Judgement((), (_bar("gap", None, 0),), 0, True)
+
+    rows = bench_warmth.rows_of("one", [first, second])
+    assert [("one: a refused", 3, False), ("one: a lowestReady, lacking", 1, False)] == [
+        (row["measure"], row["value"], row["holds"]) for row in rows
+    ]
+    assert not bench_warmth.rows_of("one", [unknown])[0]["holds"]
+    assert not bench_warmth.rows_of("one", [Judgement((), (), 0, False)])[0]["holds"]

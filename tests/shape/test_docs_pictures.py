@@ -37,7 +37,7 @@ def test_the_picture_of_a_cold_start_is_what_the_command_draws(picture):
     assert picture.cold_start() == (PICTURES / "coldstart.svg").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["coldstart.svg", "demo.svg", "pass.svg"])
+@pytest.mark.parametrize("name", ["coldstart.svg", "demo.svg", "pass.svg", "preemption.svg"])
 def test_a_picture_loads_nothing_and_its_text_can_be_selected(name):
     text = (PICTURES / name).read_text(encoding="utf-8")
 

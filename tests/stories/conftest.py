@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from stoker.cli.world import World, WorldNode
+from stoker.cli.world_repository import Polled
 from stoker.render import Renderer
 from stories.faults import Faults
 from stories.files import QUICK, the_village
 from stories.looks import a_pass, rest
-from stories.polls import Polled
 from stories.twins import twin_of
 
 NewWorld = Callable[..., World]

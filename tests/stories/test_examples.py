@@ -29,8 +29,10 @@ SCENES = {
 }
 
 
-NO_FLEETS = {"coldstart"}
-"""Recorded starts, for `stoker coldstart`; tests/unit/cli/test_coldstart.py reads them."""
+NO_FLEETS = {"coldstart", "rehearsals"}
+"""Recorded starts, for `stoker coldstart`; tests/unit/cli/test_coldstart.py reads them.
+Scenarios, for `stoker rehearse`; test_rehearsals.py plays them.
+"""
 
 
 def test_every_example_is_told_here():

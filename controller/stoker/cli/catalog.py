@@ -62,6 +62,7 @@ COMMANDS = (
     Command("wait", "Act", "Wait until a unit is Synced, Ready or Healthy"),
     Command("rollback", "Act", "Commit a service's file as it was, on a new branch"),
     Command("dev", "Tools", "Stand-ins: a control plane, GPU nodes, an engine", "", "app", True),
+    Command("rehearse", "Tools", "Play a scenario under load, and judge it against its bars"),
     Command("demo", "Tools", "Watch four scenes on an embedded cluster, no GPU needed"),
     Command("doctor", "Tools", "Check programs, the render jail and the cluster"),
     Command("completion", "Tools", "Print the completion script of a shell"),

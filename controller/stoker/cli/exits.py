@@ -24,7 +24,9 @@ class Exit(IntEnum):
     OK = 0
     """Did its job; no differences."""
     DIFFERENCES = 1
-    """Differences found or goal not reached (`diff`, `plan --exit-code`, `status --check`)."""
+    """Differences found or goal not reached (`diff`, `plan --exit-code`, `status --check`), or a
+    bar missed (`rehearse`).
+    """
     USAGE = 2
     """Wrong use or invalid files; also a context that is not the fleet's cluster."""
     UNDECIDED = 3

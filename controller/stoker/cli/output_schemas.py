@@ -7,19 +7,23 @@ take further properties.
 
 from __future__ import annotations
 
-from typing import Any
-
 from stoker.cli.holdings import Standing
+from stoker.cli.schema_fields import (
+    DIALECT,
+    Schema,
+    count_field,
+    count_or_null,
+    list_field,
+    object_field,
+    text_field,
+    words_field,
+)
 from stoker.model.change import Action, Impact
 from stoker.model.plan import RetireStage, WarmthClass
 from stoker.objects.names import API_VERSION
 from stoker.objects.start_phases import Phase
 
 __all__ = ["output_schemas"]
-
-DIALECT = "http://json-schema.org/draft-07/schema#"
-
-Schema = dict[str, Any]
 
 
 def output_schemas() -> dict[str, Schema]:
@@ -33,40 +37,42 @@ def output_schemas() -> dict[str, Schema]:
 
 
 def _cold_start() -> Schema:
-    span = _object(
+    span = object_field(
         "Phases that follow each other; of several only the sum is known.",
         {
-            "phases": _list("Phases, in order.", _words("A phase.", [str(p) for p in Phase])),
-            "beginMs": _count_or_null("Milliseconds since the epoch; null when unknown."),
-            "endMs": _count_or_null("Milliseconds since the epoch; null when unknown."),
-            "tookMs": _count_or_null("Milliseconds; null when unknown."),
+            "phases": list_field(
+                "Phases, in order.", words_field("A phase.", [str(p) for p in Phase])
+            ),
+            "beginMs": count_or_null("Milliseconds since the epoch; null when unknown."),
+            "endMs": count_or_null("Milliseconds since the epoch; null when unknown."),
+            "tookMs": count_or_null("Milliseconds; null when unknown."),
         },
     )
-    lever = _object(
+    lever = object_field(
         "One thing that would shorten this start.",
         {
-            "name": _text("Its name, for --with."),
-            "what": _text("What to do."),
-            "costs": _text("What is given up; empty for nothing."),
-            "savesMs": _count_or_null("Milliseconds it saves alone; null when not known exactly."),
-            "leastMs": _count("Milliseconds it saves at least."),
-            "mostMs": _count("Milliseconds it saves at most."),
-            "source": _text("Where its figures are from."),
+            "name": text_field("Its name, for --with."),
+            "what": text_field("What to do."),
+            "costs": text_field("What is given up; empty for nothing."),
+            "savesMs": count_or_null("Milliseconds it saves alone; null when not known exactly."),
+            "leastMs": count_field("Milliseconds it saves at least."),
+            "mostMs": count_field("Milliseconds it saves at most."),
+            "source": text_field("Where its figures are from."),
         },
     )
-    pull = _object(
+    pull = object_field(
         "What the kubelet says of the image.",
         {
-            "sizeBytes": _count_or_null("Bytes; null when unknown."),
-            "waitedMs": _count_or_null("Milliseconds behind other pulls of the node."),
+            "sizeBytes": count_or_null("Bytes; null when unknown."),
+            "waitedMs": count_or_null("Milliseconds behind other pulls of the node."),
             "present": {"type": "boolean", "description": "Whether the node had it."},
         },
     )
-    left = _object(
+    left = object_field(
         "What the levers of `with` leave; without any, all those that cost nothing.",
         {
-            "leastMs": _count("At least these milliseconds."),
-            "mostMs": _count("At most these milliseconds."),
+            "leastMs": count_field("At least these milliseconds."),
+            "mostMs": count_field("At most these milliseconds."),
             "largest": {
                 "enum": [*(str(p) for p in Phase), None],
                 "description": "The longest phase that is left; null when unknown.",
@@ -78,52 +84,56 @@ def _cold_start() -> Schema:
         "kind": {"const": "ColdStart", "description": "Always ColdStart."},
     }
     fields = {
-        "namespace": _text("Namespace of the pod; empty when unknown."),
-        "name": _text("Name of the pod; empty when unknown."),
-        "node": _text("Its node; empty when unknown."),
-        "image": _text("The engine's image; empty when unknown."),
-        "engine": _text("The engine by its log or image; empty when unknown."),
-        "engineVersion": _text("Its version; empty when unknown."),
+        "namespace": text_field("Namespace of the pod; empty when unknown."),
+        "name": text_field("Name of the pod; empty when unknown."),
+        "node": text_field("Its node; empty when unknown."),
+        "image": text_field("The engine's image; empty when unknown."),
+        "engine": text_field("The engine by its log or image; empty when unknown."),
+        "engineVersion": text_field("Its version; empty when unknown."),
         "ready": {"type": "boolean", "description": "Whether the pod was seen Ready."},
-        "restarts": _count("Restarts of the engine's container."),
-        "unknown": _text("Why the engine's own phases are not told apart; empty when they are."),
-        "beginMs": _count_or_null("First known instant, milliseconds since the epoch."),
-        "endMs": _count_or_null("Last known instant, milliseconds since the epoch."),
-        "tookMs": _count_or_null("Between the two."),
+        "restarts": count_field("Restarts of the engine's container."),
+        "unknown": text_field(
+            "Why the engine's own phases are not told apart; empty when they are."
+        ),
+        "beginMs": count_or_null("First known instant, milliseconds since the epoch."),
+        "endMs": count_or_null("Last known instant, milliseconds since the epoch."),
+        "tookMs": count_or_null("Between the two."),
         "pull": pull,
-        "spans": _list("All phases, in order, without gap or overlap.", span),
-        "levers": _list("Those that save something, most first.", lever),
-        "with": _list("Levers that were asked for.", _text("Its name.")),
+        "spans": list_field("All phases, in order, without gap or overlap.", span),
+        "levers": list_field("Those that save something, most first.", lever),
+        "with": list_field("Levers that were asked for.", text_field("Its name.")),
         "left": left,
     }
     about = "What `stoker coldstart -o json` prints."
-    return {"$schema": DIALECT, "title": "ColdStart", **_object(about, {**head, **fields})}
+    return {"$schema": DIALECT, "title": "ColdStart", **object_field(about, {**head, **fields})}
 
 
 def _inventory() -> Schema:
-    held = _object(
+    held = object_field(
         "One object.",
         {
-            "standing": _words("How it stands to the fleet.", [str(word) for word in Standing]),
-            "unit": _text("Kind/namespace/name of the unit that made or wants it."),
-            "apiVersion": _text("Group and version."),
-            "kind": _text("Kind."),
-            "namespace": _text("Namespace; empty for cluster-scoped objects."),
-            "name": _text("Name."),
-            "uid": _text("UID by which it was last seen; empty where none is known."),
-            "code": _text("Reason code, see `stoker explain CODE`."),
-            "note": _text("Why it stays or goes."),
+            "standing": words_field(
+                "How it stands to the fleet.", [str(word) for word in Standing]
+            ),
+            "unit": text_field("Kind/namespace/name of the unit that made or wants it."),
+            "apiVersion": text_field("Group and version."),
+            "kind": text_field("Kind."),
+            "namespace": text_field("Namespace; empty for cluster-scoped objects."),
+            "name": text_field("Name."),
+            "uid": text_field("UID by which it was last seen; empty where none is known."),
+            "code": text_field("Reason code, see `stoker explain CODE`."),
+            "note": text_field("Why it stays or goes."),
         },
         optional=("code", "note"),
     )
-    counts = {str(word): _count(f"Objects that are {word}.") for word in Standing}
+    counts = {str(word): count_field(f"Objects that are {word}.") for word in Standing}
     return _document(
         "Inventory",
         "What `stoker inventory -o json` prints.",
         {
-            "fleetId": _text("Id fixed at the install: in owner marks and the field manager."),
-            "objects": _list("By unit, then by object.", held),
-            "summary": _object("How many there are of each standing.", counts),
+            "fleetId": text_field("Id fixed at the install: in owner marks and the field manager."),
+            "objects": list_field("By unit, then by object.", held),
+            "summary": object_field("How many there are of each standing.", counts),
         },
     )
 
@@ -132,52 +142,23 @@ def _document(kind: str, about: str, fields: dict[str, Schema]) -> Schema:
     head = {
         "apiVersion": {"const": API_VERSION, "description": f"Always {API_VERSION}."},
         "kind": {"const": kind, "description": f"Always {kind}."},
-        "fleet": _text("Name of the fleet."),
-        "revision": _text("What was looked at: ref@sha1:commit, or files@sha1:hash."),
+        "fleet": text_field("Name of the fleet."),
+        "revision": text_field("What was looked at: ref@sha1:commit, or files@sha1:hash."),
     }
-    return {"$schema": DIALECT, "title": kind, **_object(about, {**head, **fields})}
-
-
-def _object(about: str, fields: dict[str, Schema], *, optional: tuple[str, ...] = ()) -> Schema:
-    return {
-        "type": "object",
-        "description": about,
-        "properties": fields,
-        "required": [name for name in fields if name not in optional],
-    }
-
-
-def _text(about: str) -> Schema:
-    return {"type": "string", "description": about}
-
-
-def _words(about: str, words: list[str]) -> Schema:
-    return {"type": "string", "enum": words, "description": about}
-
-
-def _count(about: str) -> Schema:
-    return {"type": "integer", "minimum": 0, "description": about}
-
-
-def _count_or_null(about: str) -> Schema:
-    return {"type": ["integer", "null"], "minimum": 0, "description": about}
-
-
-def _list(about: str, items: Schema) -> Schema:
-    return {"type": "array", "description": about, "items": items}
+    return {"$schema": DIALECT, "title": kind, **object_field(about, {**head, **fields})}
 
 
 def _retiring() -> Schema:
-    return _list(
+    return list_field(
         "Deployments on their way out.",
-        _object(
+        object_field(
             "One Deployment.",
             {
-                "name": _text("Its name."),
-                "stage": _words(
+                "name": text_field("Its name."),
+                "stage": words_field(
                     "The next thing done to it.", [str(stage) for stage in RetireStage]
                 ),
-                "reason": _text("Why it leaves."),
+                "reason": text_field("Why it leaves."),
             },
         ),
     )
@@ -185,67 +166,73 @@ def _retiring() -> Schema:
 
 def _diff() -> Schema:
     actions = [str(action) for action in Action if action is not Action.UNCHANGED]
-    change = _object(
+    change = object_field(
         "One object that differs, or fields of which belong to others.",
         {
-            "action": _words(
+            "action": words_field(
                 "What happens to it; a replace takes over from another Deployment.",
                 [*actions, "replace", str(Action.UNCHANGED)],
             ),
-            "apiVersion": _text("Group and version."),
-            "kind": _text("Kind."),
-            "namespace": _text("Namespace; empty for cluster-scoped objects."),
-            "name": _text("Name."),
-            "impact": _words("What it does to pods.", [str(impact) for impact in Impact]),
-            "code": _text("Reason code, see `stoker explain CODE`."),
-            "note": _text("What is in the way, or why it is kept."),
-            "replaces": _text("Deployment that it takes over from."),
-            "fields": _list(
+            "apiVersion": text_field("Group and version."),
+            "kind": text_field("Kind."),
+            "namespace": text_field("Namespace; empty for cluster-scoped objects."),
+            "name": text_field("Name."),
+            "impact": words_field("What it does to pods.", [str(impact) for impact in Impact]),
+            "code": text_field("Reason code, see `stoker explain CODE`."),
+            "note": text_field("What is in the way, or why it is kept."),
+            "replaces": text_field("Deployment that it takes over from."),
+            "fields": list_field(
                 "Fields that differ; secrets are masked.",
-                _object(
+                object_field(
                     "One field.",
                     {
-                        "path": _text("Dotted, with list keys: spec.containers[name=engine].args."),
+                        "path": text_field(
+                            "Dotted, with list keys: spec.containers[name=engine].args."
+                        ),
                         "before": {"description": "Live value; null when absent."},
                         "after": {"description": "Value of Git; null when absent."},
                     },
                 ),
             ),
-            "leftToOthers": _list(
+            "leftToOthers": list_field(
                 "Fields that another manager owns: no drift.",
-                _object("One field.", {"path": _text("Dotted."), "owner": _text("Who owns it.")}),
+                object_field(
+                    "One field.",
+                    {"path": text_field("Dotted."), "owner": text_field("Who owns it.")},
+                ),
             ),
-            "heldBack": _list(
-                "Fields of the pod template that wait for the next restart.", _text("Dotted path.")
+            "heldBack": list_field(
+                "Fields of the pod template that wait for the next restart.",
+                text_field("Dotted path."),
             ),
         },
         optional=("code", "note", "replaces"),
     )
-    finding = _object(
+    finding = object_field(
         "One thing wrong in the files.",
         {
-            "code": _text("Reason code."),
-            "message": _text("What is wrong."),
-            "path": _text("File; empty when it belongs to none."),
-            "line": _count("Line from 1; 0 is unknown."),
-            "column": _count("Column from 1; 0 is unknown."),
+            "code": text_field("Reason code."),
+            "message": text_field("What is wrong."),
+            "path": text_field("File; empty when it belongs to none."),
+            "line": count_field("Line from 1; 0 is unknown."),
+            "column": count_field("Column from 1; 0 is unknown."),
         },
     )
-    unit = _object(
+    unit = object_field(
         "One unit with differences.",
         {
-            "unit": _text("Kind/namespace/name."),
-            "objects": _list("In the order of apply.", change),
+            "unit": text_field("Kind/namespace/name."),
+            "objects": list_field("In the order of apply.", change),
             "retiring": _retiring(),
-            "findings": _list("What stops the unit.", finding),
+            "findings": list_field("What stops the unit.", finding),
         },
     )
     return _document(
         "Diff",
         "What `stoker diff -o json` prints for one fleet.",
         {
-            "units": _list("Units that differ, by name.", unit),
-            "pruneHold": _text("Why nothing is deleted; empty when deletes may happen."),
+            "units": list_field("Units that differ, by name.", unit),
+            "pruneHold": text_field("Why nothing is deleted; empty when deletes may happen."),
             "summary": _summary(),
         },
     )
@@ -269,58 +256,60 @@ def _summary() -> Schema:
         "coldStartMs": "Likely milliseconds of all cold starts, one after another.",
         "podsRestarted": "Pods that run now and are made anew, in place or elsewhere.",
     }
-    return _object("The last line.", {name: _count(text) for name, text in counts.items()})
+    return object_field(
+        "The last line.", {name: count_field(text) for name, text in counts.items()}
+    )
 
 
 def _plan() -> Schema:
-    step = _object(
+    step = object_field(
         "One start.",
         {
-            "deployment": _text("Name of the Deployment."),
-            "node": _text("Node; empty in mode Scheduler."),
-            "pool": _text("Pool of the node."),
-            "replaces": _text("Node that it takes over from; empty for an addition."),
+            "deployment": text_field("Name of the Deployment."),
+            "node": text_field("Node; empty in mode Scheduler."),
+            "pool": text_field("Pool of the node."),
+            "replaces": text_field("Node that it takes over from; empty for an addition."),
             "warmth": {
                 "enum": [*(str(warmth) for warmth in WarmthClass), None],
                 "description": "What the node holds already; null when unknown.",
             },
-            "readyP50Ms": _count_or_null("Likely milliseconds to Ready; null when unknown."),
-            "readyP90Ms": _count_or_null("The same, when the start is slow."),
+            "readyP50Ms": count_or_null("Likely milliseconds to Ready; null when unknown."),
+            "readyP90Ms": count_or_null("The same, when the start is slow."),
             "estimate": {
                 "type": ["string", "null"],
                 "description": "What the two are from: prior, or `12 starts` of this fleet.",
             },
         },
     )
-    hold = _object(
+    hold = object_field(
         "Something wanted that does not happen now.",
         {
-            "code": _text("Reason code."),
-            "message": _text("What and why."),
-            "remedy": _text("What would change it."),
+            "code": text_field("Reason code."),
+            "message": text_field("What and why."),
+            "remedy": text_field("What would change it."),
         },
     )
-    service = _object(
+    service = object_field(
         "One ModelService.",
         {
-            "unit": _text("Kind/namespace/name."),
-            "replicas": _count_or_null("Wanted count; null when unknown."),
-            "floor": _count("Least Ready replicas that a voluntary change leaves."),
-            "lowestReady": _count("Fewest Ready replicas on the way."),
-            "doneP50Ms": _count_or_null("Likely milliseconds until done; null when held."),
-            "doneP90Ms": _count_or_null("The same, when every start is slow."),
-            "steps": _list("Starts, in order.", step),
+            "unit": text_field("Kind/namespace/name."),
+            "replicas": count_or_null("Wanted count; null when unknown."),
+            "floor": count_field("Least Ready replicas that a voluntary change leaves."),
+            "lowestReady": count_field("Fewest Ready replicas on the way."),
+            "doneP50Ms": count_or_null("Likely milliseconds until done; null when held."),
+            "doneP90Ms": count_or_null("The same, when every start is slow."),
+            "steps": list_field("Starts, in order.", step),
             "retiring": _retiring(),
-            "holds": _list("What is held, and why.", hold),
+            "holds": list_field("What is held, and why.", hold),
         },
     )
-    bundle = _object(
+    bundle = object_field(
         "One Bundle.",
         {
-            "unit": _text("Kind/namespace/name."),
-            "objects": _object(
+            "unit": text_field("Kind/namespace/name."),
+            "objects": object_field(
                 "How many of its objects meet which fate.",
-                {str(action): _count(f"Objects with action {action}.") for action in Action},
+                {str(action): count_field(f"Objects with action {action}.") for action in Action},
             ),
         },
     )
@@ -328,8 +317,8 @@ def _plan() -> Schema:
         "Plan",
         "What `stoker plan -o json` prints for one fleet.",
         {
-            "digest": _text("Identifies the decisions: 64 hex digits."),
-            "services": _list("Every service, by name.", service),
-            "bundles": _list("Every Bundle, by name.", bundle),
+            "digest": text_field("Identifies the decisions: 64 hex digits."),
+            "services": list_field("Every service, by name.", service),
+            "bundles": list_field("Every Bundle, by name.", bundle),
         },
     )

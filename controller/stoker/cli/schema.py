@@ -18,7 +18,8 @@ def schema(
     kind: Annotated[
         str,
         typer.Argument(
-            help="Fleet, ModelService, Bundle, or the outputs ColdStart, Diff, Plan and Inventory."
+            help="Fleet, ModelService, Bundle, HealthPolicy, Scenario, or the outputs ColdStart, "
+            "Diff, Inventory, Plan and Rehearsal."
         ),
     ] = "",
     *,
@@ -50,9 +51,12 @@ def schema(
 def all_schemas() -> dict[str, dict[str, Any]]:
     """Kind to schema, sorted: what people write, and what `-o json` prints."""
     from stoker.cli.output_schemas import output_schemas
-    from stoker.source import schemas
+    from stoker.cli.rehearsal_schema import rehearsal_schema
+    from stoker.rehearse.schema import ScenarioFile
+    from stoker.source import schema_of, schemas
 
-    return dict(sorted({**schemas(), **output_schemas()}.items()))
+    more = {"Rehearsal": rehearsal_schema(), "Scenario": schema_of(ScenarioFile)}
+    return dict(sorted({**schemas(), **output_schemas(), **more}.items()))
 
 
 def schema_text(schema: dict[str, Any]) -> str:

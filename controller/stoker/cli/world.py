@@ -21,7 +21,7 @@ from stoker.kube.client import Client
 from stoker.kube.https import HttpsTransport
 from stoker.kube.memory import MemoryServer
 from stoker.kube.transport import Transport
-from stoker.loop.loop import PassRequest
+from stoker.loop.loop import PassRequest, PassVerdict
 from stoker.loop.step import PassKind
 from stoker.loop.work import Work
 from stoker.metrics import Metrics
@@ -32,6 +32,7 @@ from stoker.report.definitions import definition_manifests
 from stoker.sim.clock import VirtualClock
 from stoker.sim.controlplane import ControlPlane
 from stoker.sim.kubelet import Kubelet
+from stoker.sim.kubelet_run import EngineMaker
 from stoker.sim.nodes import create_node, node_manifest
 from stoker.sim.start_times import StartTimes
 from stoker.sim.workloads import Workloads
@@ -56,6 +57,7 @@ class World:
     """`commit`, `advance`, look. `wrap` and `wrap_repo` let tests put faults between.
 
     Controllers of one world share a given `renderer`; what it remembers goes with each.
+    `engines` makes the engines of pods, `load_probe` asks them; without, nobody serves.
     `ref` is what the controller follows. A world made `beside` another has a repository and
     a controller of its own on the same cluster; time is moved by either.
     """
@@ -76,6 +78,8 @@ class World:
         renderer: Renderer | None = None,
         ref: str = "main",
         beside: World | None = None,
+        engines: Callable[[Clock], EngineMaker] | None = None,
+        load_probe: Callable[[str], int | None] | None = None,
     ) -> None:
         self._plane = plane
         self.clock: Clock = VirtualClock() if plane is None else SystemClock()
@@ -94,10 +98,13 @@ class World:
         self._wrap = wrap
         self._wrap_repo = wrap_repo
         self._renderer = renderer
+        self._load_probe = load_probe or (_no_engine if plane is None else None)
         self._ref = ref
         self._session: Session | None = None
         self._starts = 0
         self.work: Work | None = None
+        self.verdict: PassVerdict | None = None
+        """What the last pass asked for."""
         self.source_failure: Finding | None = None
         if definitions:
             self._define()
@@ -107,7 +114,12 @@ class World:
         if isinstance(self.server, MemoryServer):
             self.workloads = Workloads(self.cluster, self.server, version_of=self.server.version_of)
         self.kubelet = Kubelet(
-            self.cluster, self.clock, self.server, times=times or StartTimes(), speed=speed
+            self.cluster,
+            self.clock,
+            self.server,
+            engines=None if engines is None else engines(self.clock),
+            times=times or StartTimes(),
+            speed=speed,
         )
         if beside is not None:
             self.workloads, self.kubelet = beside.workloads, beside.kubelet
@@ -203,7 +215,7 @@ class World:
             cluster=Client(transport, user_agent="stoker"),
             render_workers=1,
             shared_renderer=self._renderer,
-            load_probe=_no_engine if self._plane is None else None,
+            load_probe=self._load_probe,
         )
         self._session.__enter__()
 
@@ -237,7 +249,7 @@ class World:
                 self.source_failure = finding_of(error)
                 return None
         self.work.parts.observer.refresh()
-        self.work.run(PassRequest(PassKind.FULL, revision, finding))
+        self.verdict = self.work.run(PassRequest(PassKind.FULL, revision, finding))
         self.work.publisher.turn()
         return self.work.last
 
@@ -257,6 +269,11 @@ class World:
     def is_busy(self) -> bool:
         """Whether a simulated pod is still on its way to something."""
         return self._due_ms is not None
+
+    @property
+    def due_ms(self) -> int | None:
+        """When a simulated pod is where it is on its way to; None for none."""
+        return self._due_ms
 
     def advance(self, seconds: float, *, passes: bool = True) -> None:
         """Let time go by, second by second, with a pass after each."""

@@ -17,8 +17,14 @@ from stoker.model.ports import Clock, Cluster
 from stoker.model.times import rfc3339, to_milliseconds
 from stoker.objects import names
 from stoker.sim.addresses import HOST_IP, AddressPool
-from stoker.sim.kubelet_engines import Engines, probe_passes
-from stoker.sim.kubelet_run import FaultKind, PodFault, PodRun, Stage, back_off_ms
+from stoker.sim.kubelet_run import (
+    EngineMaker,
+    FaultKind,
+    PodFault,
+    PodRun,
+    Stage,
+    back_off_ms,
+)
 from stoker.sim.node_agent import NodeAgent
 from stoker.sim.nodes import MANAGER, NodeStates, Weights
 from stoker.sim.pod_calls import PodCalls
@@ -55,7 +61,7 @@ class Kubelet:
         clock: Clock,
         transport: Transport,
         *,
-        engines: Engines | None = None,
+        engines: EngineMaker | None = None,
         times: StartTimes | None = None,
         speed: float = 1.0,
         heartbeat_seconds: float = 10.0,
@@ -88,7 +94,7 @@ class Kubelet:
         }
         self._node_agent.beat(nodes.values(), now_ms)
         for uid in tuple(self._runs):
-            if uid not in pods:
+            if uid not in pods and not self._node_agent.is_silent(self._runs[uid].node):
                 self._forget(self._runs[uid])
         for pod in sorted(pods.values(), key=lambda p: POD.ref(p)):
             try:
@@ -120,6 +126,16 @@ class Kubelet:
             if run.node == node:
                 self._forget(run)
 
+    def silence(self, node: str, *, silent: bool = True) -> None:
+        """Say nothing more of that node and its pods, whose engines go on; or speak again."""
+        self._node_agent.silence(node, silent=silent)
+
+    def crash_engines(self, node: str) -> None:
+        """Every engine that runs on the node dies; the node itself is well."""
+        for run in self._runs.values():
+            if run.node == node and run.engine is not None:
+                run.engine.crash()
+
     def engine_address(self, pod_name: str) -> str:
         """Where the real engine of that pod listens, empty without one."""
         for run in self._runs.values():
@@ -143,6 +159,8 @@ class Kubelet:
         if run.engine is not None and run.engine.stopped and run.stage is not Stage.STOPPING:
             self._crash(run, 137, now_ms)
             self._report(run, now_ms)
+        if run.stage is Stage.READY and not is_ready(pod):
+            self._report(run, now_ms)  # somebody else took the node for dead meanwhile
         while run.until_ms is not None and run.until_ms <= now_ms:
             due_ms = run.until_ms
             if run.stage is Stage.STOPPING:
@@ -244,7 +262,8 @@ class Kubelet:
 
     def _probe(self, pod: dict[str, Any], run: PodRun, now_ms: int) -> None:
         assert run.engine is not None
-        if probe_passes(pod, run.engine.address):
+        assert self._engines is not None
+        if self._engines.passes(pod, run.engine):
             run.stage, run.until_ms = Stage.READY, None
         else:
             run.until_ms = now_ms + _PROBE_PERIOD_MS

@@ -15,6 +15,7 @@ from stoker.engine import serves_token
 from stoker.sim.engine import Engine
 from stoker.sim.engine_batch import BatchProfile
 from stoker.sim.engine_profile import EngineFaults, EngineProfile
+from stoker.sim.kubelet_run import RunningEngine
 from stoker.sim.start_times import engine_container, flag_value, served_names, weights_of
 
 __all__ = ["Engines", "probe_passes"]
@@ -44,6 +45,10 @@ class Engines:
         )
         faults = replace(self.faults, stuck_start=True) if stuck else self.faults
         return Engine(profile, faults=faults).start()
+
+    def passes(self, pod: dict[str, Any], engine: RunningEngine) -> bool:
+        """Whether the pod's probes pass against its engine; see `probe_passes`."""
+        return probe_passes(pod, engine.address)
 
 
 def probe_passes(pod: dict[str, Any], address: str) -> bool:

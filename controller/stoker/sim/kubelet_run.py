@@ -13,7 +13,15 @@ from typing import Any, Protocol
 from stoker.model.refs import ObjectRef
 from stoker.sim.pod_status import ContainerState
 
-__all__ = ["FaultKind", "PodFault", "PodRun", "RunningEngine", "Stage", "back_off_ms"]
+__all__ = [
+    "EngineMaker",
+    "FaultKind",
+    "PodFault",
+    "PodRun",
+    "RunningEngine",
+    "Stage",
+    "back_off_ms",
+]
 
 FIRST_BACK_OFF_MS = 10_000
 LONGEST_BACK_OFF_MS = 300_000
@@ -83,6 +91,20 @@ class RunningEngine(Protocol):
 
     def crash(self) -> None:
         """SIGKILL."""
+        ...
+
+
+class EngineMaker(Protocol):
+    """Starts engines and asks their probes; `sim.kubelet_engines.Engines` is one."""
+
+    def start(
+        self, pod: dict[str, Any], load_seconds: float, *, stuck: bool = False
+    ) -> RunningEngine:
+        """An engine that answers after `load_seconds`, never if `stuck`."""
+        ...
+
+    def passes(self, pod: dict[str, Any], engine: Any) -> bool:
+        """Whether the pod's probes pass against an engine that was started here."""
         ...
 
 

@@ -28,17 +28,31 @@ class NodeAgent:
         self._heartbeat_ms = round(heartbeat_seconds * 1000)
         self._beaten: dict[str, int] = {}
         self._lost: set[str] = set()
+        self._silent: set[str] = set()
 
     def nodes(self) -> dict[str, dict[str, Any]]:
-        """The simulated nodes by name, without lost ones."""
+        """The simulated nodes by name, without those that are lost or silent."""
         label = f"{SIMULATED_LABEL}=true"
         page = self._cluster.list(NODE.group, NODE.kind, label_selector=label)
         found = {node["metadata"]["name"]: node for node in page.items}
-        return {name: found[name] for name in sorted(found) if name not in self._lost}
+        quiet = self._lost | self._silent
+        return {name: found[name] for name in sorted(found) if name not in quiet}
 
     def lose(self, node: str) -> None:
         """Never speak for that node again."""
         self._lost.add(node)
+
+    def silence(self, node: str, *, silent: bool) -> None:
+        """Speak for that node no more, or again, and then at once."""
+        if silent:
+            self._silent.add(node)
+        else:
+            self._silent.discard(node)
+            self._beaten.pop(node, None)
+
+    def is_silent(self, node: str) -> bool:
+        """Whether it lives and nobody speaks for it."""
+        return node in self._silent
 
     def beat(self, nodes: Iterable[dict[str, Any]], now_ms: int) -> None:
         """Say of each node that it lives, as often as asked for."""

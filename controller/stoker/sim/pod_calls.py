@@ -1,7 +1,7 @@
 """Requests about pods that only a scheduler or a kubelet makes, and the Cluster port lacks.
 
 Nothing in production may bind a pod or take away its grace period, so these go past the port.
-In: a transport. Out: `PodCalls`, for `sim.scheduler`, `sim.garbage` and `sim.kubelet`.
+In: a transport. Out: `PodCalls`, for `sim.scheduler`, `sim.garbage`, `sim.kubelet` and rehearsals.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["PodCalls"]
 
 
 class PodCalls:
-    """Both calls take a pod's reference; a pod that is gone or was replaced is no error."""
+    """Calls take a pod's reference; a pod that is gone or was replaced is no error."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -31,6 +31,15 @@ class PodCalls:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         return self._send("POST", ref, "/binding", binding, f"bind {ref}")
+
+    def evict(self, ref: ObjectRef) -> bool:
+        """Ask for the pod to go, as `kubectl drain` does; False while a budget forbids it."""
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": ref.name, "namespace": ref.namespace},
+        }
+        return self._send("POST", ref, "/eviction", eviction, f"evict {ref}")
 
     def force_delete(self, ref: ObjectRef, uid: str) -> bool:
         """Remove the pod now, as a kubelet does when all of it has stopped."""
@@ -53,7 +62,7 @@ class PodCalls:
             user_agent="stoker-simulation",
         )
         answer = self._transport.send(request)
-        if answer.status in {404, 409}:
+        if answer.status in {404, 409, 429}:
             return False
         if answer.status >= 300:
             text = answer.body.decode(errors="replace")

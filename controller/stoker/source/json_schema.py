@@ -16,7 +16,7 @@ from stoker.source.schema_fleet import FleetFile
 from stoker.source.schema_health import HealthPolicyFile
 from stoker.source.schema_service import ModelServiceFile
 
-__all__ = ["schemas"]
+__all__ = ["schema_of", "schemas"]
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 
@@ -30,10 +30,11 @@ _KINDS: dict[str, type[BaseModel]] = {
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Kind to schema, sorted by kind; every field has a description."""
-    return {kind: _schema(model) for kind, model in _KINDS.items()}
+    return {kind: schema_of(model) for kind, model in _KINDS.items()}
 
 
-def _schema(model: type[BaseModel]) -> dict[str, Any]:
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of one kind, from the class that checks its files."""
     plain = _rewritten(_described(model))
     if model is FleetFile:
         plain["definitions"] |= _rewritten(_described(ModelServiceFile))["definitions"]

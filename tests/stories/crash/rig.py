@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Any
 
 from stoker.cli.world import World
+from stoker.cli.world_repository import Polled
 from stoker.kube.transport import Request, Response, Transport
-from stories.polls import Polled
 
 _REPO_CALLS = frozenset(
     {"fetch", "resolve", "tree", "read", "message", "commit_files", "read_branch"}

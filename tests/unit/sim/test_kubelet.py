@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stoker.kube.errors import KindNotFound
 from stoker.model.times import rfc3339
 from stoker.sim.addresses import AddressPool
 from stoker.sim.kubelet_run import FaultKind, PodFault, back_off_ms
+from stoker.sim.pod_calls import PodCalls
 from stoker.sim.pods import condition, is_ready
+from stoker.sim.view import POD
 from unit.sim.sim_builders import T0, Sim, deployment, model_deployment
 
 
@@ -310,3 +314,46 @@ def test_a_cleaned_disk_is_cold_again(sim):
     sim.kubelet.node_states.forget("n1")
 
     assert cache(sim) == []
+
+
+# --------------------------------------------------------------------- silence
+
+
+def test_pods_of_a_node_that_was_silent_are_ready_again_when_it_is_back(sim):
+    """Somebody else took them for dead meanwhile, and made the same pod; nothing restarts."""
+    sim.apply(model_deployment())
+    sim.run(40)
+    before = only_pod(sim)
+    sim.kubelet.silence("n1")
+    not_ready = {"type": "Ready", "status": "False", "lastTransitionTime": rfc3339(T0)}
+    sim.patch("Pod", before["metadata"]["name"], {"status": {"conditions": [not_ready]}}, "status")
+    sim.run(20)
+    meanwhile = is_ready(only_pod(sim))
+    sim.kubelet.silence("n1", silent=False)
+    sim.run(1)
+
+    assert not meanwhile
+    assert is_ready(only_pod(sim))
+    assert before["metadata"]["uid"] == only_pod(sim)["metadata"]["uid"]
+    assert "running" == said(sim)
+
+
+def test_an_eviction_within_the_budget_is_taken_and_beyond_it_is_not(sim):
+    """As `kubectl drain` meets it: no answer is an error, it asks again."""
+    calls = PodCalls(sim.server)
+    budget: dict[str, Any] = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "llm", "namespace": "default"},
+        "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "llm"}}},
+    }
+    sim.apply(model_deployment(), budget)
+    sim.run(40)
+    pod = POD.ref(only_pod(sim))
+    refused = calls.evict(pod)
+    sim.apply({**budget, "spec": {**budget["spec"], "maxUnavailable": 1}})
+    sim.run(1)
+
+    assert not refused
+    assert calls.evict(pod)
+    assert only_pod(sim)["metadata"].get("deletionTimestamp")
