@@ -99,8 +99,8 @@ def _judged(case: Case, index: Index, slot: Slot) -> Judged:
     node = index.node(slot.node)
     outdated = slot.placement.rev != case.rev or not is_home(case, slot.placement)
     notice = node.notice if node is not None else None
-    unknown = node is None and not index.pool(case, slot.node)
-    forced = _forced_reason(slot, gone=unknown, notice=notice)
+    anywhere = bool(pool_of_place(slot.node) and index.pool(case, slot.node))
+    forced = _forced_reason(slot, gone=node is None and not anywhere, notice=notice)
     reason = forced or _moving_reason(case, index, slot, known=node is not None)
     if slot.standing is Standing.LEAVING:
         fate, reason = Fate.LEAVING, reason or "no longer wanted"
