@@ -183,8 +183,7 @@ class Work:
         if self.homeless():
             self.waiting = movers
             return
-        room = self.want - live_count(self._staying(self.good)) - self.started()
-        for _ in range(min(self.moves_allowed(), room, movers)):
+        for _ in range(min(self.moves_due(), movers)):
             if not self._start(urgent=False):
                 self.waiting = movers
                 return
@@ -255,6 +254,11 @@ class Work:
         """Capacity bought that need not leave by force, starts of this pass included."""
         staying = self._staying((*self.good, *self.moving))
         return live_count(staying) + self.started()
+
+    def moves_due(self) -> int:
+        """Successors that may start now and are not there yet."""
+        room = self.want - live_count(self._staying(self.good)) - self.started()
+        return min(self.moves_allowed(), room)
 
     def moves_allowed(self) -> int:
         """Voluntary moves that may begin: none while an earlier one is under way."""

@@ -220,6 +220,15 @@ def test_a_move_that_may_not_leave_first_asks_for_a_node():
     assert [] == leaving(decision)
 
 
+def test_moves_ask_for_as_many_nodes_at_once_as_may_move():
+    """One a pass would leave work behind that nothing wakes up for."""
+    full = [a_node("n1", gpus=2, cordoned=True)]
+    both = a_placement("n1", a_replica("p-1", "n1"), a_replica("p-2", "n1"))
+    (decision,) = asking(both, replicas=2, max_concurrent_moves=2, nodes=full).decisions
+
+    assert {L4: 2} == created(decision)
+
+
 def test_an_update_rather_lets_one_leave_first_than_buys_a_node():
     nodes = one_gpu("n1", "n2")
     (may,) = asking(old("n1"), old("n2"), replicas=2, min_ready=1, nodes=nodes).decisions
