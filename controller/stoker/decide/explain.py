@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 
 from stoker.decide.spot_seen import spot_lines
 from stoker.decide.tally import Tally
-from stoker.model.fleet import Desired, ModelService, PlacementMode
+from stoker.model.fleet import Desired, ModelService, PlacementMode, WhenFull
 from stoker.model.history import History
-from stoker.model.limits import PlacementLimits
+from stoker.model.limits import PlacementLimits, Reclaim
 from stoker.model.plan import Attempt, Plan, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.times import rfc3339
@@ -95,7 +95,7 @@ def _place(spec: ModelService, decision: ServiceDecision) -> Iterable[str]:
         yield "PLACE  placement.mode is Scheduler: nodes are the scheduler's choice"
     else:
         pools = " > ".join(map(_pool(spec.limits), spec.pools)) or "all of the fleet"
-        yield f"PLACE  order {spec.placement_order}; pools {pools}{_limits(spec.limits)}"
+        yield f"PLACE  order {spec.placement_order}; pools {pools}{_limits(spec.limits)}{_importance(spec)}"
     rows = [COLUMNS, *(_row(attempt) for attempt in decision.attempts)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows if decision.attempts else ():
@@ -121,6 +121,16 @@ def _limits(limits: PlacementLimits) -> str:
         told += f", spot at most {limits.spot_max_percent} %"
     if limits.spread_key:
         told += f", spread over {limits.spread_key} (maxSkew {limits.max_skew})"
+    return told
+
+
+def _importance(spec: ModelService) -> str:
+    """Its priority, and what it does where no place is free; nothing where both are plain."""
+    told = f"; priority {spec.priority}" if spec.priority else ""
+    if spec.reclaim is Reclaim.LOWER_PRIORITY:
+        told += "; takes room from lower priorities"
+    if spec.when_full is WhenFull.UNPINNED:
+        told += "; asks for nodes"
     return told
 
 

@@ -111,8 +111,8 @@ def _judged(case: Case, index: Index, slot: Slot) -> Judged:
     outdated = slot.placement.rev != case.rev or not is_home(case, slot.placement)
     told = node.notice if node is not None else None
     notice = None if told is not None and told.vacates else told
-    unknown = node is None and not index.pool(case, slot.node)
-    forced = _forced_reason(slot, gone=unknown, notice=notice)
+    anywhere = bool(pool_of_place(slot.node) and index.pool(case, slot.node))
+    forced = _forced_reason(slot, gone=node is None and not anywhere, notice=notice)
     reason = forced or _moving_reason(case, index, slot, known=node is not None)
     if slot.standing is Standing.LEAVING:
         fate, reason = Fate.LEAVING, reason or "no longer wanted"

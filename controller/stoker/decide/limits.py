@@ -99,7 +99,11 @@ class Limits:
     def admits(self, node: str, others: Iterable[str]) -> bool:
         """Whether one more replica may stand on that node beside the others."""
         pool = self._index.pool(self._case, node)
-        return any(closed.pool(pool) is None for closed in self.tries(others, floor=False))
+        domain = {self._limits.spread_key: self._index.domain(self._case, node)}
+        return any(
+            closed.pool(pool) is None and not closed.domain(domain)
+            for closed in self.tries(others, floor=False)
+        )
 
     def order_of_going(self, judged: Iterable[Judged]) -> list[Judged]:
         """Who goes first where some are too many: as `victims` has it, but none whose going

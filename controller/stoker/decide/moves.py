@@ -137,7 +137,7 @@ def _standing_placement(
         rev=live.rev,
         node=live.node,
         node_uid=live.node_uid,
-        pool=index.pool(case, where) or index.pool(case, live.node),
+        pool=pool_of_place(live.node) or index.pool(case, where) or index.pool(case, live.node),
         count=replicas,
         exists=True,
         readiness=None if all_ready or index.node(where) is None else index.readiness(case, where),

@@ -57,9 +57,11 @@ def ask_for_nodes(work: Work) -> None:
 
 
 def ask_for_moves(work: Work) -> None:
-    """The same for one successor, where no replica may leave first to make its place."""
+    """The same for successors under the budget, where nobody may leave first to make a place."""
     idle = not work.making_room and not departing_nodes(work.case, work.index)
-    if work.waiting and idle and not work.homeless() and work.moves_allowed() > 0 and _ask(work):
+    if not work.waiting or not idle or work.homeless():
+        return
+    while work.moves_due() > 0 and _ask(work):
         work.waiting = 0
 
 

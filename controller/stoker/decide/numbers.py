@@ -91,6 +91,11 @@ class Numbers:
         staying = self._staying((*self.good, *self.moving))
         return live_count(staying) + self.started()
 
+    def moves_due(self) -> int:
+        """Successors that may start now and are not there yet."""
+        room = self.want - live_count(self._staying(self.good)) - self.started()
+        return min(self.moves_allowed(), room)
+
     def moves_allowed(self) -> int:
         """Voluntary moves that may begin: none while an earlier one is under way."""
         unfinished = sum(1 for j in self._staying(self.good) if not j.ready)

@@ -135,8 +135,7 @@ class Work(Numbers):
         if self.homeless():
             self.waiting = movers
             return
-        room = self.want - live_count(self._staying(self.good)) - self.started()
-        for _ in range(min(self.moves_allowed(), room, movers)):
+        for _ in range(min(self.moves_due(), movers)):
             if not self._start(urgent=False):
                 self.waiting = movers
                 return

@@ -20,7 +20,7 @@ BROKEN = {
             f"  model: {{uri: hf://a/b, revision: {'0a' * 20}}}\n  engine: {{image: x}}\n"
             "  gpu: {count: 1}\n  scaling: {mode: External, interval: 5s}\n"
         ),
-        "models/later.yaml:8:28: spec.scaling.interval: ",
+        "models/later.yaml:8:29: spec.scaling.interval: ",
         "not-implemented-yet",
     ),
     "models/yaml.yaml": ("kind: [\n", "models/yaml.yaml:2:1: ", "invalid-yaml"),

@@ -20,9 +20,9 @@ from builders import (
 )
 from stoker.decide import decide, explain
 from stoker.decide.explain import _duration
-from stoker.model.fleet import Bundle, PlacementMode, PlacementOrder, ScalingMode
+from stoker.model.fleet import Bundle, PlacementMode, PlacementOrder, ScalingMode, WhenFull
 from stoker.model.history import History
-from stoker.model.limits import PlacementLimits
+from stoker.model.limits import PlacementLimits, Reclaim
 from unit.decide.one import OLD
 
 EXPLAINED = """\
@@ -50,9 +50,14 @@ def test_limits_are_told_beside_the_pools():
     lines = explained(
         pools=("l4", "spot"), limits=limits, placement_order=PlacementOrder.SPREAD, replicas=0
     )
+    important = explained(
+        priority=7, reclaim=Reclaim.LOWER_PRIORITY, when_full=WhenFull.UNPINNED, replicas=0
+    )
 
     told = "PLACE  order Spread; pools l4 (base 2) > spot, spot at most 50 %, spread over zone"
     assert f"{told} (maxSkew 2)" in lines
+    asked = "PLACE  order ReadyPoolPack; pools l4; priority 7; takes room from lower priorities"
+    assert f"{asked}; asks for nodes" in important
 
 
 def explained(*placements, nodes=(), unknown=None, record="", rev=REV, **service):

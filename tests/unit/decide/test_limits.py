@@ -260,6 +260,20 @@ def test_scale_down_takes_from_the_fullest_domain():
     assert "a.l1" in kept(decision)
 
 
+def test_an_update_lets_one_leave_first_where_its_successor_may_stand():
+    """Zone a is full of others; the old one in b makes the place that the spread allows."""
+    standing = [old("a.l1"), old("b.l1")]
+    many = nodes("a.l1", "b.l1")
+    decision = shared(*standing, min_ready=1, nodes=many, skew=1)
+    beyond = shared(ready("a.l1"), replicas=2, min_ready=2, nodes=nodes("a.l1", "a.l2"), skew=1)
+
+    assert 1 == len(leaving(decision))
+    assert {"a.l2": 1} == created(beyond), "one domain alone is never crowded"
+    uneven = [*nodes("a.l1", "a.l2"), *nodes("b.l1", used=1)]
+    told = shared(ready("a.l1"), replicas=2, min_ready=2, nodes=uneven, skew=1)
+    assert any("beyond its limits, for the floor" in each.verdict for each in told.attempts)
+
+
 # -------------------------------------------------------------------- promises
 NAMES = ("a.l1", "a.l2", "b.l3", "b.s1", "c.s2", "c.s3")
 limits = st.builds(

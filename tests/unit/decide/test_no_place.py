@@ -189,6 +189,28 @@ def test_a_pool_that_left_the_list_takes_its_pending_pod_along():
     assert "pool spot is none of its pools" == decision.retirements[0].reason
 
 
+def test_a_node_that_is_gone_is_gone_also_where_a_pool_takes_any():
+    """A pool without a selector matches a node of which nothing is known; that is no pool place."""
+    anything = (a_pool("all", match_labels=()),)
+    waiting = a_placement("gone", replicas=1)
+    (decision,) = asking(
+        waiting, pools=("all",), fleet_pools=anything, nodes=[a_node("n1", gpus=1)]
+    ).decisions
+
+    assert {"n1": 1} == created(decision)
+
+
+def test_pools_that_overlap_leave_a_landed_replica_in_the_pool_that_was_asked():
+    """Another pool would be another affinity, held back until the next rev for ever."""
+    pools = (a_pool("l4"), a_pool("wide", match_labels=()))
+    landed = anywhere(place_in_pool("wide"), phase="Ready", node="n9")
+    (decision,) = asking(
+        landed, pools=("l4", "wide"), fleet_pools=pools, nodes=[a_node("n9")]
+    ).decisions
+
+    assert ["wide"] == [placement.pool for placement in decision.placements]
+
+
 def test_a_move_that_may_not_leave_first_asks_for_a_node():
     """A cordoned node on a full fleet: the drainer waits until the successor is Ready."""
     full = [*one_gpu("n1", cordoned=True), *one_gpu("n2")]
@@ -196,6 +218,15 @@ def test_a_move_that_may_not_leave_first_asks_for_a_node():
 
     assert {L4: 1} == created(decision)
     assert [] == leaving(decision)
+
+
+def test_moves_ask_for_as_many_nodes_at_once_as_may_move():
+    """One a pass would leave work behind that nothing wakes up for."""
+    full = [a_node("n1", gpus=2, cordoned=True)]
+    both = a_placement("n1", a_replica("p-1", "n1"), a_replica("p-2", "n1"))
+    (decision,) = asking(both, replicas=2, max_concurrent_moves=2, nodes=full).decisions
+
+    assert {L4: 2} == created(decision)
 
 
 def test_an_update_rather_lets_one_leave_first_than_buys_a_node():
