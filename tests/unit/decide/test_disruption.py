@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from builders import (
@@ -162,8 +162,13 @@ slow = settings(max_examples=25, deadline=None, suppress_health_check=[HealthChe
     moves=st.integers(1, 2),
 )
 def test_an_update_of_all_services_ends_and_never_exceeds_the_budget(free, counts, moves):
-    """Every replica of every service is replaced, so many at a time."""
+    """Every replica of every service is replaced, so many at a time. Pods run where they were
+
+    decided: one that waits for room elsewhere comes to life when it likes, and is then ended.
+    """
+    assume(sum(free) >= sum(counts))
     world = World(some_nodes(*free))
+    world.pinned = True
     units = [
         a_unit(name, replicas=count, min_ready=0, max_concurrent_moves=2)
         for name, count in zip(NAMES, counts, strict=False)
