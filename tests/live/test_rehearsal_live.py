@@ -19,7 +19,8 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(1500)]
 
 TIMES_AS_FAST = 4.0
 TIMED = {"late", "gap"}
-IN_EVERY_RUN = {"preemption"}
+IN_EVERY_RUN: set[str] = set()
+"""None yet: where the machine starves, answers take longer than drawn and outlast their node."""
 
 
 def lighter(name: str) -> ScenarioFile:
