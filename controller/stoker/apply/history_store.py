@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from stoker.errors import StokerError
 from stoker.kube.errors import NotFound
 from stoker.log import get_log
-from stoker.model.history import History
+from stoker.model.blame import NO_FAILURES
+from stoker.model.history import History, UnitHistory
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.start_samples import NO_STARTS, Starts
@@ -61,11 +62,17 @@ class HistoryStore:
         return History.from_records(records, Starts.from_text(self._saved.get(STARTS, "")))
 
     def read_starts(self) -> History:
-        """What starts took and nothing else, for who looks on or makes one pass; of what cannot
-        be read nothing is known, so that every estimate is a prior.
+        """What starts took and which failed and nothing else, for who looks on or makes one
+        pass; of what cannot be read nothing is known, so that every estimate is a prior.
         """
         try:
-            return History(starts=self.read().starts)
+            known = self.read()
+            failed = tuple(
+                (ref, UnitHistory(failures=past.failures))
+                for ref, past in known.entries
+                if past.failures != NO_FAILURES
+            )
+            return History(failed, known.starts)
         except StokerError as error:
             _log.info("history.unread", code=error.code, message=error.message)
             return History()

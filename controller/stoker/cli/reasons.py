@@ -93,6 +93,7 @@ _CONDITIONS = {
     "NotCreated": "It is wanted and does not exist yet.",
     "NotStalled": "Nobody has to act.",
     "NotYet": "There was no occasion for it yet.",
+    "NodesQuarantined": "Starts failed on a node, which is left out for a while; see its lines.",
     "Observing": "Mode Observe: differences are reported, nothing is written.",
     "OutOfSync": "The cluster is not what Git says.",
     "Progressing": "It is on its way.",
@@ -141,6 +142,7 @@ _RULES = {
     "noticed": "The node has been given notice: it will go away.",
     "pods": "The node takes no further pod.",
     "pool": "The node is in none of the service's pools.",
+    "quarantined": "Starts failed on the node: it is left out, for 10 minutes first, at most 24 hours.",
     "taint": "The node has a taint that the pod does not tolerate.",
 }
 

@@ -13,11 +13,13 @@ from typing import assert_never
 
 from stoker.decide.case import Case, case_from
 from stoker.decide.count import Asked, Count, wanted
-from stoker.decide.explain import named_rejections
+from stoker.decide.explain import named_rejections, quarantined
 from stoker.decide.holds import held_for_unknown
+from stoker.decide.learn_failures import learn_failures
 from stoker.decide.learn_starts import learn_starts
 from stoker.decide.moves import earliest
 from stoker.decide.place import Index
+from stoker.decide.quarantine import Quarantine
 from stoker.decide.scheduler_mode import count_only
 from stoker.decide.slots import Standing, slots_of
 from stoker.decide.transition import Step, transition
@@ -71,8 +73,12 @@ def decide_steps(
     shape_of = {shape.ref: shape for shape in shapes}
     index = Index(snapshot.nodes, snapshot.services, cases, shape_of, now_ms, history.starts)
 
-    # 3. Decide one service after the other; each sees what those before it took.
-    known = dict(history.entries)
+    # 3. Learn from starts that failed; what they mean is the same for all that follows.
+    known = _failures_learned(history, cases, snapshot, now_ms)
+    failures = {ref: past.failures for ref, past in known.items()}
+    quarantine = Quarantine(failures, snapshot.services, snapshot.nodes, now_ms)
+
+    # 4. Decide one service after the other; each sees what those before it took.
     decisions: list[ServiceDecision] = []
     wakes: list[int | None] = []
     held = {each.unit: each for each in desired.held if each.whole}
@@ -87,13 +93,15 @@ def decide_steps(
         elif case.ref in held:
             decision = _held(case, held[case.ref], wanted(case, past.wanted, override))
         else:
-            decision, wake_at_ms = _decided(case, index, past, override, now_ms)
+            barred = replace(case, bars=quarantine.of(case.ref, case.rev, case.state))
+            decision, wake_at_ms = _decided(barred, index, past, override, now_ms)
+            quarantine.begin(decision)
             wakes += [wake_at_ms, override.until_ms if isinstance(override, Override) else None]
             known[case.ref] = _learned(past, decision, now_ms)
         decisions.append(decision)
         yield decision
 
-    # 4. Remember, for units that are still in Git (all, if Git could not be read in full).
+    # 5. Remember, for units that are still in Git (all, if Git could not be read in full).
     still = {unit.ref for unit in desired.units} | set(desired.broken)
     entries = [
         (ref, past) for ref, past in known.items() if ref in still or not desired.unit_set_known
@@ -105,6 +113,22 @@ def decide_steps(
         history=History(tuple(entries)).records(),
         starts=_starts(history, cases, index, snapshot),
     )
+
+
+def _failures_learned(
+    history: History, cases: tuple[Case, ...], snapshot: Snapshot, now_ms: int
+) -> dict[UnitRef, UnitHistory]:
+    """The history with this pass's failed starts; of services that could not be read, as it was."""
+    known = dict(history.entries)
+    nodes = {node.name: node for node in snapshot.nodes}
+    for case in cases:
+        past = known.get(case.ref, UnitHistory())
+        if _unknown(case, snapshot):
+            continue
+        found = learn_failures(past.failures, case, nodes, now_ms)
+        if found != past.failures:
+            known[case.ref] = replace(past, failures=found)
+    return known
 
 
 def _starts(history: History, cases: tuple[Case, ...], index: Index, snapshot: Snapshot) -> Starts:
@@ -225,7 +249,11 @@ def _decided(
         retirements=step.moves.retirements,
         untouched=step.moves.untouched,
         holds=step.holds,
-        attempts=(*step.moves.attempts, *named_rejections(step.tallies)),
+        attempts=(
+            *step.moves.attempts,
+            *(quarantined(case, index) if in_nodes else ()),
+            *named_rejections(step.tallies),
+        ),
         rejected=_by_rule(step),
         updating=_is_updating(case),
     )

@@ -68,6 +68,9 @@ def held_for_capacity(
         f"{_count(case.need.gpus, 'free GPU')} on one node of {pools};"
         f" whenFull is {case.spec.when_full}, so no new node is asked for"
     )
+    opens_ms = case.bars.opens_ms()
+    if opens_ms is not None and any(tally.rule == "quarantined" for tally in tallies):
+        remedy += f"; the first quarantine ends at {rfc3339(opens_ms)}"
     if shortfall.waiting:
         remedy += f"; or disruption.minReady below {shortfall.floor}, so that one can leave first"
     return Hold("HeldNoCapacity", message, remedy)
@@ -146,8 +149,7 @@ def _summary(tallies: tuple[Tally, ...]) -> str:
 
 
 def _stuck_where(judged: Judged) -> str:
-    reason = judged.slot.pod.reason if judged.slot.pod is not None else ""
-    return f"{judged.slot.node} ({reason or 'no reason given'})"
+    return f"{judged.slot.node} ({judged.slot.reason or 'no reason given'})"
 
 
 def _count(number: int, noun: str) -> str:

@@ -340,4 +340,6 @@ class Index:
             total = self._nodes[name].allocatable.device(case.spec.gpu_resource)
             free = max(0, self._rooms[name].device(case.spec.gpu_resource))
             return f"{free} of {total} GPUs free, a replica needs {case.need.gpus}"
+        if rule == "quarantined":
+            return case.bars.why(name) or SHORTAGES[rule]
         return SHORTAGES[rule]

@@ -56,8 +56,13 @@ def transition(case: Case, index: Index, want: int, now_ms: int) -> Step:
         judged=work.judged,
         holds=tuple(_holds(work, tallies)),
         tallies=tallies,
-        wake_at_ms=earliest(work.wake_at_ms, moves.wake_at_ms),
+        wake_at_ms=earliest(work.wake_at_ms, moves.wake_at_ms, _next_start_ms(work)),
     )
+
+
+def _next_start_ms(work: Work) -> int | None:
+    """When a start that is wanted now may be possible; None where no instant is known."""
+    return work.case.bars.opens_ms() if work.missing or work.waiting else None
 
 
 def _tallies(work: Work) -> tuple[Tally, ...]:

@@ -117,7 +117,7 @@ class Work:
         for j in victims(self.moving):
             if j.standing is Standing.STUCK:
                 needed = bool(self.missing) and self._makes_room(j)
-                if needed or filled >= self.want:
+                if needed or j.slot.refused or filled >= self.want:
                     self.making_room = self.making_room or needed
                     self.going.append(j)
             elif not j.ready and further > self.want:
@@ -131,6 +131,8 @@ class Work:
                 if not j.ready and surplus > 0:
                     surplus -= 1
                     self.going.append(j)
+            elif j.slot.refused:
+                self.going.append(j)
             elif j.slot.bound:
                 if ready_count(self.good) >= self.want:
                     self.going.append(j)
@@ -194,6 +196,8 @@ class Work:
         self.index.begin(self.case, choice.node.name)
         self.own.add(choice.node.name)
         self.starts.append(choice)
+        if choice.node.name in self.case.bars.on_trial:
+            self.barred[choice.node.name] = "quarantined"
         return True
 
     def started(self) -> int:
@@ -247,13 +251,17 @@ class Work:
         return self.index.would_fit(self.case, j.slot.node, freed)
 
     def _bar_nodes(self) -> None:
-        """Nodes whose Deployment of this rev is leaving, or where this rev is stuck."""
+        """Nodes where starts failed, whose Deployment of this rev is leaving, or where this rev
+
+        is stuck.
+        """
         for placement in self.case.state.placements:
             if placement.rev == self.case.rev and is_occupied(placement):
                 self.barred[placement.node] = "leaving-here"
         for j in self.good:
             if j.standing is Standing.STUCK:
                 self.barred[j.slot.node] = "failed-here"
+        self.barred |= {bar.node: "quarantined" for bar in self.case.bars.bars}
 
     def _rev_is_to_blame(self) -> bool:
         """Stuck on two nodes blames the rev, unless more replicas of it serve than fail; next

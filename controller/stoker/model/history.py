@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from stoker.model.blame import NO_FAILURES, Failures
 from stoker.model.codec import canonical_json, from_data, to_data
 from stoker.model.refs import UnitRef
 from stoker.model.start_samples import NO_STARTS, Starts
@@ -28,6 +29,8 @@ class UnitHistory:
 
     wanted: int | None = None
     held_since_ms: int | None = None
+    failures: Failures = NO_FAILURES
+    """Starts that failed: which nodes are left out, and whether the rev is to blame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +68,10 @@ def _read(text: str) -> UnitHistory | None:
     """One entry; None for anything that `records` did not write."""
     try:
         data = json.loads(text)
+        failures = data.pop("failures", {}) if isinstance(data, dict) else {}
         if not isinstance(data, dict) or not all(type(value) is int for value in data.values()):
             return None
-        return from_data(UnitHistory, data)
+        return replace(from_data(UnitHistory, data), failures=Failures.read(failures))
     except ValueError:
         return None
 

@@ -65,4 +65,5 @@ def _service(service: ServiceReport) -> list[Any]:
         [[p.name, p.node, p.replicas, p.ready, p.warming] for p in service.placements],
         [[r.name, r.stage, r.keep] for r in service.retirements],
         [hold.reason for hold in service.holds],
+        [line.node for line in service.nodes if line.rule == "quarantined"],
     ]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from builders import NOW_MS, a_desired, a_notice, a_ref, a_shape, a_unit, some_resources
 from stoker.decide import decide
+from stoker.model.blame import NO_FAILURES
 from stoker.model.fleet import Desired, Drain, ModelService
 from stoker.model.history import History
 from stoker.model.plan import Plan, RetireStage, ServiceDecision
@@ -288,12 +289,16 @@ def test_the_plan_depends_on_facts_not_on_their_order(scene, shuffler):
 @slow
 @given(worlds)
 def test_history_changes_no_decision_about_a_count_that_git_names(scene):
+    """But for starts that failed, which are remembered: no rev is bad here, no room missing."""
     free, specs, happenings = scene
+    happenings = [event for event in happenings if event[0] != "bad"]
     fleet = _fleet(specs)
     world = World(some_nodes(*free), _requests(fleet))
     _live(world, fleet, happenings, _plain_pass)
 
     with_history = fleet.decide(world)
+    if any(known.failures != NO_FAILURES for _, known in fleet.history.entries):
+        return
     fleet.history = History()
 
     assert with_history.decisions == fleet.decide(world).decisions
