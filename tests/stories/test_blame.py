@@ -114,3 +114,32 @@ def test_with_only_a_broken_node_it_is_tried_again_when_the_quarantine_ends(new_
 
     assert 2 == len(seen)
     assert 1 == len(serving(world))
+
+
+def pods_of(world, image: str, seen: set[str]) -> int:
+    """How many pods of an image were ever seen; gives how many serve of all others."""
+    for pod in world.objects("", "Pod", "llm"):
+        if pod["spec"]["containers"][0]["image"] == image:
+            seen.add(pod["metadata"]["uid"])
+    return len([p for p in serving(world) if p["spec"]["containers"][0]["image"] != image])
+
+
+BAD = "registry.example/vllm:broken"
+
+
+def test_a_crash_looping_rev_buys_two_starts_and_the_old_one_serves_on(new_world):
+    """A node and a GPU are still free when it stops."""
+    world = new_world(*nodes(5))
+    world.commit("First", tiny(2))
+    world.settle()
+    world.kubelet.faults.append(PodFault(FaultKind.CRASH_LOOP, image=BAD))
+    bad: set[str] = set()
+
+    world.commit("Bad", tiny(2, engine={"type": "vllm", "image": BAD}))
+    seen = watch(world, 20, lambda: pods_of(world, BAD, bad))
+
+    assert {2} == set(seen)
+    assert 2 == len(bad)
+    status = unit_status(world, TINY)
+    assert "UpdateFailed" == conditions(status)["Ready"][1]
+    assert "2 of the old rev still serving" in status["holds"][0]["message"]

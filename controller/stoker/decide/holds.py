@@ -25,7 +25,7 @@ __all__ = [
     "Shortfall",
     "departing_nodes",
     "held_for_capacity",
-    "held_for_stuck_rev",
+    "held_for_failures",
     "held_for_unknown",
 ]
 
@@ -76,21 +76,39 @@ def held_for_capacity(
     return Hold("HeldNoCapacity", message, remedy)
 
 
-def held_for_stuck_rev(case: Case, want: int, stuck: Iterable[Judged], old_ready: int) -> Hold:
-    """The rev fails: UpdateFailed next to serving replicas of an older one, else StartsFailing."""
+def held_for_failures(
+    case: Case, want: int, stuck: Iterable[Judged], old_ready: int, now_ms: int
+) -> Hold:
+    """Starts of the rev fail: UpdateFailed next to serving replicas of an older one, else
+    StartsFailing. Says whether the rev is blamed, or when the next start is tried.
+    """
+    bars = case.bars
     where = sorted(_stuck_where(j) for j in stuck)
     message = f"{len(where)} of {want} replicas of rev {case.rev} stuck: {', '.join(where[:3])}"
+    if not where and bars.bad_rev is not None:
+        nodes = ", ".join(bars.bad_rev.nodes)
+        message = f"rev {case.rev} failed on {nodes} ({bars.bad_rev.reason or 'no reason given'})"
+    elif not where:
+        message = f"{_count(bars.in_a_row, 'start')} of rev {case.rev} failed in a row"
+        message += f", the last with {bars.reason or 'no reason given'}"
     if old_ready:
-        return Hold(
-            "UpdateFailed",
-            f"{message}; {old_ready} of the old rev still serving",
-            "revert the change or commit a fix; nothing more is started of this rev",
-        )
+        message += f"; {old_ready} of the old rev still serving"
     return Hold(
-        "StartsFailing",
+        "UpdateFailed" if old_ready else "StartsFailing",
         message,
-        "commit a fix; nothing more is started of this rev until one of them is Ready",
+        _after_failures(case, now_ms, old_ready=old_ready),
     )
+
+
+def _after_failures(case: Case, now_ms: int, *, old_ready: int) -> str:
+    """What ends it: a commit, one that recovers, time, or a node to try it on."""
+    bars = case.bars
+    if bars.bad_rev is not None:
+        fix = "revert the change or commit a fix" if old_ready else "commit a fix"
+        return f"{fix}; nothing more is started of this rev until one of it is Ready for 3m"
+    if now_ms < bars.wait_until_ms:
+        return f"the next start is tried at {rfc3339(bars.wait_until_ms)}"
+    return "one more start, on another node, shows whether the rev or the node is to blame"
 
 
 def held_for_unknown(reasons: Iterable[tuple[str, str]]) -> Hold:

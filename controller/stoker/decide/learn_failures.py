@@ -137,7 +137,7 @@ def _counted(past: Failures, case: Case, nodes: Mapping[str, Node], now_ms: int)
         if known is None or _newer(failed) > _newer(known):
             waves[failed.node.uid] = failed
     rows = {row.uid: row for row in past.nodes}
-    news = 0
+    news = False
     for uid in sorted(waves):
         failed, row = waves[uid], rows.get(uid)
         if row is not None and failed.created_ms <= row.made_ms:
@@ -146,14 +146,14 @@ def _counted(past: Failures, case: Case, nodes: Mapping[str, Node], now_ms: int)
             rows[uid] = replace(row, made_ms=failed.created_ms)
             continue
         blamed = past.bad_rev is not None and failed.rev == past.bad_rev.rev
-        news += failed.rev == past.rev
+        news = news or failed.rev == past.rev
         if failed.blame is Blame.REV or (failed.blame is Blame.EITHER and blamed):
             old = row if row is not None else BadNode(uid, 0, now_ms)
             rows[uid] = replace(old, made_ms=failed.created_ms)
         else:
             rows[uid] = _struck(row, failed, past.rev, now_ms)
     if news:
-        past = replace(past, in_a_row=past.in_a_row + news, last_ms=now_ms)
+        past = replace(past, in_a_row=past.in_a_row + 1, last_ms=now_ms)
     return replace(past, nodes=tuple(rows[uid] for uid in sorted(rows)))
 
 

@@ -15,7 +15,7 @@ from stoker.decide.holds import (
     Shortfall,
     departing_nodes,
     held_for_capacity,
-    held_for_stuck_rev,
+    held_for_failures,
 )
 from stoker.decide.moves import Moves, Standings, earliest, write_moves
 from stoker.decide.place import Index
@@ -24,7 +24,7 @@ from stoker.decide.tally import Tally
 from stoker.decide.work import Work, ready_count
 from stoker.model.plan import Hold
 
-__all__ = ["Step", "transition"]
+__all__ = ["Step", "failure_hold", "transition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,24 @@ def transition(case: Case, index: Index, want: int, now_ms: int) -> Step:
 
 def _next_start_ms(work: Work) -> int | None:
     """When a start that is wanted now may be possible; None where no instant is known."""
-    return work.case.bars.opens_ms() if work.missing or work.waiting else None
+    bars = work.case.bars
+    waits_ms = None
+    if work.blamed:
+        waits_ms = bars.proven_at_ms
+    elif work.held_back and work.now_ms < bars.wait_until_ms:
+        waits_ms = bars.wait_until_ms
+    return earliest(waits_ms, bars.opens_ms() if work.missing or work.waiting else None)
+
+
+def failure_hold(work: Work) -> Hold | None:
+    """What failed starts keep from happening; None where they don't."""
+    stuck = [j for j in work.good if j.standing is Standing.STUCK]
+    stopped = work.blamed and (work.filled() < work.want or bool(work.moving))
+    untried = work.case.bars.suspect and bool(stuck) and bool(work.missing or work.waiting)
+    if not (stopped or untried or (work.held_back and not work.blamed)):
+        return None
+    old = [j for j in (*work.moving, *work.forced) if j.outdated]
+    return held_for_failures(work.case, work.want, stuck, ready_count(old), work.now_ms)
 
 
 def _tallies(work: Work) -> tuple[Tally, ...]:
@@ -73,10 +90,9 @@ def _tallies(work: Work) -> tuple[Tally, ...]:
 
 
 def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
-    if work.blamed and (work.filled() < work.want or work.moving):
-        stuck = [j for j in work.good if j.standing is Standing.STUCK]
-        old = [j for j in (*work.moving, *work.forced) if j.outdated]
-        yield held_for_stuck_rev(work.case, work.want, stuck, ready_count(old))
+    failing = failure_hold(work)
+    if failing is not None:
+        yield failing
     if (work.missing or work.waiting) and not work.making_room:
         shortfall = Shortfall(work.missing, work.waiting, work.want, work.floor)
         departing = departing_nodes(work.case, work.index)

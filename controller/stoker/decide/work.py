@@ -53,8 +53,8 @@ class Work:
     """Moves that found no free place, after surge."""
     making_room: bool = False
     """Something leaves so that a successor can start there in a later pass."""
-    blamed: bool = False
-    """The rev itself seems to be broken: nothing more is bought of it."""
+    held_back: bool = False
+    """Starts are wanted that earlier ones, which failed, do not allow now."""
     wake_at_ms: int | None = None
 
     # 1. What stands.
@@ -70,7 +70,11 @@ class Work:
             lists[j.fate].append(j)
             self.own.add(j.slot.node)
         self._bar_nodes()
-        self.blamed = self._rev_is_to_blame()
+
+    @property
+    def blamed(self) -> bool:
+        """The rev itself is broken: nothing more is bought of it."""
+        return self.case.bars.bad_rev is not None
 
     @property
     def judged(self) -> tuple[Judged, ...]:
@@ -80,16 +84,15 @@ class Work:
     # 2. Additions first: replicas that nothing standing stands for.
     def start_missing(self) -> None:
         """Start what is missing at once; while an older rev stands, no more than the budget
-        allows, except to restore the floor or to answer a notice.
+        allows, except to restore the floor or to answer a notice. What failed earlier comes
+        before all of that.
         """
         short = max(0, self.want - self.filled())
         urgent = min(short, max(self.floor - self.filled(), len(self.forced)))
         limit = short
-        if self.blamed:
-            limit = 0
-        elif any(j.outdated for j in (*self.moving, *self.forced)):
+        if any(j.outdated for j in (*self.moving, *self.forced)):
             limit = min(short, max(urgent, self._moves_allowed()))
-        for number in range(limit):
+        for number in range(self._let(limit)):
             if not self._start(urgent=number < urgent):
                 self.missing = limit - number
                 break
@@ -154,21 +157,24 @@ class Work:
         """Start as many as the budget allows once nothing else is missing."""
         movers = live_count(self._staying(self.moving))
         complete = self.filled() >= self.want and not self.missing
-        if self.blamed or not complete:
+        if not complete:
             return
         if self._homeless():
             self.waiting = movers
             return
         room = self.want - live_count(self._staying(self.good)) - self.started()
-        for _ in range(min(self._moves_allowed(), room, movers)):
+        for _ in range(self._let(min(self._moves_allowed(), room, movers))):
             if not self._start(urgent=False):
                 self.waiting = movers
                 return
 
     # 7. With no GPU free: one leaves first, where the service survives it.
     def drain_first(self) -> None:
-        """Let one old replica go when that makes the place for its successor."""
-        if not (self.missing or self.waiting) or self.blamed:
+        """Let one old replica go when that makes the place for its successor: never for a rev
+
+        of which nothing but failed starts is known.
+        """
+        if not (self.missing or self.waiting) or self.blamed or self._is_suspect():
             return
         if self._moves_allowed() <= 0 or departing_nodes(self.case, self.index):
             return
@@ -210,9 +216,11 @@ class Work:
         return live_count(staying) + self.started()
 
     def _moves_allowed(self) -> int:
-        """Voluntary moves that may begin: none while an earlier one is under way."""
-        unfinished = sum(1 for j in self._staying(self.good) if not j.ready)
-        unfinished -= len(self._homeless())
+        """Voluntary moves that may begin: none while an earlier one is under way. A replica that
+
+        is stuck is no longer under way: it has earned a substitute.
+        """
+        unfinished = sum(1 for j in self._staying(self.good) if j.standing is Standing.WARMING)
         spent = unfinished + self.started()
         return self.case.spec.max_concurrent_moves - spent - self._voluntary_departures()
 
@@ -263,17 +271,30 @@ class Work:
                 self.barred[j.slot.node] = "failed-here"
         self.barred |= {bar.node: "quarantined" for bar in self.case.bars.bars}
 
-    def _rev_is_to_blame(self) -> bool:
-        """Stuck on two nodes blames the rev, unless more replicas of it serve than fail; next
-
-        to a serving older rev, as many as may move at once are enough.
+    def _let(self, wanted: int) -> int:
+        """How many of the wanted starts failed ones allow: none of a blamed rev, none before the
+        wait is over, one at a time of a rev that may be to blame.
         """
-        stuck = [j for j in self.good if j.standing is Standing.STUCK and j.slot.bound]
-        nodes = {j.slot.node for j in stuck}
-        if len(nodes) >= 2 and len(stuck) >= ready_count(self.good):
-            return True
-        old_serves = any(j.outdated and j.slot.live for j in (*self.moving, *self.forced))
-        return old_serves and len(stuck) >= max(1, self.case.spec.max_concurrent_moves)
+        if wanted <= 0:
+            return 0
+        bars = self.case.bars
+        allowed = wanted
+        if self.blamed or self.now_ms < bars.wait_until_ms:
+            allowed = 0
+        elif bars.suspect:
+            allowed = 0 if self._is_tried() else 1
+        self.held_back = self.held_back or allowed < wanted
+        return min(wanted, allowed)
+
+    def _is_tried(self) -> bool:
+        """Whether a start made after the failed ones is under way to show what is to blame."""
+        made_ms = self.case.bars.suspect_made_ms
+        warming = (j for j in self.good if j.standing is Standing.WARMING)
+        return bool(self.started()) or any(j.slot.created_ms > made_ms for j in warming)
+
+    def _is_suspect(self) -> bool:
+        """Whether a start of the rev failed, and none has shown since that it can run."""
+        return self.case.bars.suspect and not ready_count(self.good)
 
 
 def ready_count(judged: Iterable[Judged]) -> int:

@@ -69,6 +69,7 @@ events = st.one_of(
     st.tuples(st.just("calm"), st.integers(1, 3), st.none()),
     st.tuples(st.just("kill"), st.sampled_from(NAMES), st.integers(0, 5)),
     st.tuples(st.just("bad"), st.sampled_from(REVS), st.booleans()),
+    st.tuples(st.just("broken"), st.integers(1, 3), st.booleans()),
     st.tuples(st.just("wait"), st.integers(0, 6), st.none()),
 )
 
@@ -113,6 +114,8 @@ def _happen(world: World, fleet: Fleet, event) -> None:
                 pods[number % len(pods)].phase = ReplicaPhase.TERMINATING
         case ("bad", rev, bad):
             (world.bad_revs.add if bad else world.bad_revs.discard)(rev)
+        case ("broken", number, broken):
+            (world.bad_nodes.add if broken else world.bad_nodes.discard)(f"n{number}")
 
 
 def _live(world: World, fleet: Fleet, happenings, step) -> None:
@@ -291,7 +294,7 @@ def test_the_plan_depends_on_facts_not_on_their_order(scene, shuffler):
 def test_history_changes_no_decision_about_a_count_that_git_names(scene):
     """But for starts that failed, which are remembered: no rev is bad here, no room missing."""
     free, specs, happenings = scene
-    happenings = [event for event in happenings if event[0] != "bad"]
+    happenings = [event for event in happenings if event[0] not in {"bad", "broken"}]
     fleet = _fleet(specs)
     world = World(some_nodes(*free), _requests(fleet))
     _live(world, fleet, happenings, _plain_pass)
