@@ -14,6 +14,7 @@ from stoker.errors import Finding, SourceLocation
 from stoker.model.flow import ChangeWindow, Flow, Held
 from stoker.model.health_file import HealthCheck
 from stoker.model.ignore_rule import IgnoreRule
+from stoker.model.inference_pool import InferencePool
 from stoker.model.prune import PruneSettings
 from stoker.model.refs import SourceRevision, UnitRef
 
@@ -250,6 +251,7 @@ class ModelService:
     min_ready: int | None = None
     max_concurrent_moves: int = 1
     service_port: int = 8000
+    inference_pool: InferencePool | None = None
     template: str = "vllm/v1"
     adopt: str = ""
     """Name of a Deployment that becomes the service's own; empty for one made for it."""

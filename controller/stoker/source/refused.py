@@ -40,7 +40,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         "spec.cache.maxSize",
         "spec.cache.prefetch",
         "spec.disruption.onNotice",
-        "spec.expose.inferencePool",
         "spec.placement.pools[].base",
         "spec.placement.spot",
         "spec.placement.topologySpread",

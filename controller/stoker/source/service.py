@@ -23,6 +23,7 @@ from stoker.model.fleet import (
     SecretKey,
     WhenFull,
 )
+from stoker.model.inference_pool import InferencePool
 from stoker.source.findings import did_you_mean
 from stoker.source.places import Field
 from stoker.source.schema_service import ModelServiceSpec
@@ -57,6 +58,13 @@ def service_problems(spec: ModelServiceSpec, pools: Sequence[str] | None) -> Ite
             "adopt-needs-scheduler",
             "is for placement.mode Scheduler only: in mode Nodes each node has its own Deployment",
             "set placement.mode: Scheduler",
+        )
+    if spec.expose.inference_pool is None and "endpoint_picker" in spec.expose.model_fields_set:
+        yield Problem(
+            ("spec", "expose", "endpointPicker"),
+            "picker-needs-pool",
+            "is for an InferencePool only, and none is asked for",
+            "set expose.inferencePool",
         )
     if spec.adopt is not None and "expose" in spec.model_fields_set:
         yield Problem(
@@ -114,10 +122,18 @@ def service_from_spec(
         min_ready=spec.disruption.min_ready,
         max_concurrent_moves=spec.disruption.max_concurrent_moves,
         service_port=spec.expose.service.port,
+        inference_pool=_inference_pool(spec),
         template=spec.render.template,
         adopt=spec.adopt.name if spec.adopt else "",
         pod_template=dict(template) if isinstance(template, dict) else {},
     )
+
+
+def _inference_pool(spec: ModelServiceSpec) -> InferencePool | None:
+    name, picker = spec.expose.inference_pool, spec.expose.endpoint_picker
+    if name is None:
+        return None
+    return InferencePool(name, picker.service or f"{name}-epp", picker.port, picker.failure_mode)
 
 
 def _model(spec: ModelServiceSpec) -> Iterator[Problem]:

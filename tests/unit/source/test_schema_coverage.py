@@ -34,7 +34,8 @@ OBEYED = {
         "spec.placement.order", "spec.placement.signalMaxAge",
         "spec.placement.whenFull", "spec.cache.type", "spec.cache.path", "spec.cache.claim",
         "spec.coldStart", "spec.drain", "spec.disruption.minReady",
-        "spec.disruption.maxConcurrentMoves", "spec.expose.service", "spec.render.template",
+        "spec.disruption.maxConcurrentMoves", "spec.expose.service", "spec.expose.inferencePool",
+        "spec.render.template",
         "spec.podTemplate", "spec.adopt", *FLOW,
     },
     "Bundle": {"spec.render.manifests", "spec.render.jinja", *FLOW},
@@ -175,6 +176,10 @@ SERVICE_CHANGES = {
     "disruption.minReady": "0",
     "disruption.maxConcurrentMoves": "2",
     "expose.service.port": "9000",
+    "expose.inferencePool": "other",
+    "expose.endpointPicker.service": "other",
+    "expose.endpointPicker.port": "9003",
+    "expose.endpointPicker.failureMode": "FailOpen",
     "render.template": "other/v1",
     "podTemplate.metadata": "{labels: {a: b}}",
     "podTemplate.spec": "{hostNetwork: true}",
@@ -190,6 +195,9 @@ BESIDE = {
     "cache.type": "cache: {type: PVC, claim: first}",
     "parallelism.tensor": "parallelism: {tensor: 2, pipeline: 1}\ngpu: {count: 2}",
     "parallelism.pipeline": "parallelism: {tensor: 1, pipeline: 2}\ngpu: {count: 2}",
+    "expose.endpointPicker.service": "expose: {inferencePool: first}",
+    "expose.endpointPicker.port": "expose: {inferencePool: first}",
+    "expose.endpointPicker.failureMode": "expose: {inferencePool: first}",
     "model.tokenSecretRef.name": "model: {tokenSecretRef: {name: first, key: first}}",
     "model.tokenSecretRef.key": "model: {tokenSecretRef: {name: first, key: first}}",
 }
@@ -258,6 +266,9 @@ def test_changing_a_field_changes_the_service(field):
     if field.startswith("cache.") and field != "cache.type":
         block = yaml.safe_load(BESIDE[field])["cache"]
         line = yaml.safe_dump({"cache": {**block, keys[-1]: value}})
+    if field.startswith("expose.endpointPicker"):
+        picker = {keys[-1]: yaml.safe_load(value)}
+        line = yaml.safe_dump({"expose": {"inferencePool": "first", "endpointPicker": picker}})
     before = desired_of({"models/q.yaml": spec_with(BESIDE.get(field, ""))})
     after = desired_of({"models/q.yaml": spec_with(AFTER.get(field, line))})
 
