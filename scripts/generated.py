@@ -73,6 +73,7 @@ ENVIRONMENT = {
     "NO_COLOR": "No colours, whatever the terminal.",
     "FORCE_COLOR": "Colours also where the output is no terminal.",
     "XDG_STATE_HOME": "Where `stoker dev cluster` keeps its files (else ~/.local/state).",
+    "XDG_CONFIG_HOME": "Where git's own configuration is looked for, whose author `stoker rollback` takes (else ~/.config).",
     "XDG_CACHE_HOME": "Where the control plane, helm and kubectl are kept (else ~/.cache).",
     "KUBEBUILDER_ASSETS": "Folder with etcd and kube-apiserver, looked into before the cache.",
 }

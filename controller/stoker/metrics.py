@@ -45,6 +45,12 @@ class Metrics:
             ["namespace", "service", "state"],
             registry=self.registry,
         )
+        self.quarantined = Gauge(
+            "stoker_quarantined_nodes",
+            "Nodes that a service leaves out because starts failed there",
+            ["namespace", "service"],
+            registry=self.registry,
+        )
         self.bugs = Counter("stoker_bugs_total", "Broken invariants", registry=self.registry)
         self.audits = Counter(
             "stoker_audits_total",
@@ -74,6 +80,12 @@ class Metrics:
             for state, count in sorted(counts.items()):
                 self.replicas.labels(namespace, service, state).set(count)
         self._services = set(states)
+
+    def set_quarantined(self, counts: dict[tuple[str, str], int]) -> None:
+        """Replace the gauge of quarantined nodes; services without any have no series."""
+        self.quarantined.clear()
+        for (namespace, service), count in sorted(counts.items()):
+            self.quarantined.labels(namespace, service).set(count)
 
     def set_units(self, counts: dict[tuple[str, str], int]) -> None:
         """Replace the unit gauge, keyed by (sync, health)."""

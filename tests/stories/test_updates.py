@@ -104,7 +104,9 @@ def test_a_floor_of_zero_lets_the_only_replica_go_first(settled):
 
 
 def test_a_new_revision_that_fails_stops_there_and_a_revert_needs_nothing_else(settled):
-    """One bad replica is enough: the old ones serve on, and nothing more is bought."""
+    """One bad replica may be its node's fault, two are the rev's: nothing more is bought, and
+    the old ones serve on.
+    """
     world = settled(tiny(2), *nodes(4))
     world.kubelet.faults.append(PodFault(FaultKind.IMAGE_PULL, image=BAD))
     before = pod_uids(world)
@@ -115,7 +117,7 @@ def test_a_new_revision_that_fails_stops_there_and_a_revert_needs_nothing_else(s
     status = unit_status(world, TINY)
     assert {(2, 0)} == set(seen)
     assert before < pod_uids(world)
-    assert 1 == len(pod_uids(world) - before)
+    assert 2 == len(pod_uids(world) - before)
     assert "UpdateFailed" in [hold["reason"] for hold in status["holds"]]
     assert "UpdateFailed" == conditions(status)["Ready"][1]
     assert "2 of the old rev still serving" in message(status, "Ready")

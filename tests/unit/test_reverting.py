@@ -20,6 +20,10 @@ OF_THE_NEWEST = {
     "on_notice",
     "update",
     "adopt",
+    "inference_pool",
+    "limits",
+    "priority",
+    "reclaim",
 }
 """Counts, places and budgets: a person may change them while a rev is blocked."""
 

@@ -61,8 +61,8 @@ class HistoryStore:
         return History.from_records(records, Starts.from_text(self._saved.get(STARTS, "")))
 
     def read_starts(self) -> History:
-        """What starts took and how updates go, for who looks on or makes one pass; of what cannot
-        be read nothing is known, so that every estimate is a prior.
+        """What starts took and which failed, and how updates go, for who looks on or makes one
+        pass; of what cannot be read nothing is known, so that every estimate is a prior.
         """
         try:
             return self.read().of_updates()

@@ -12,7 +12,6 @@ __all__ = ["all_reasons", "reason_groups", "reason_of"]
 
 _COMMANDS = {
     "already-running": "A development cluster runs in that folder already.",
-    "branch-exists": "The clone has a branch of that name; it is never moved.",
     "controller-running": "A controller works for the fleet; stop it before leaving the cluster.",
     "control-plane-not-ready": "The control plane did not start in time; its log says why.",
     "credentials-unreadable": "A credentials file cannot be read, or is a link out of its folder.",
@@ -99,6 +98,7 @@ _CONDITIONS = {
     "NotCreated": "It is wanted and does not exist yet.",
     "NotStalled": "Nobody has to act.",
     "NotYet": "There was no occasion for it yet.",
+    "NodesQuarantined": "Starts failed on a node, which is left out for a while; see its lines.",
     "Observing": "Mode Observe: differences are reported, nothing is written.",
     "OutOfSync": "The cluster is not what Git says.",
     "Progressing": "It is on its way.",
@@ -149,6 +149,7 @@ _RULES = {
     "pool": "The node is in none of the service's pools.",
     "pool-base": "Another pool lacks replicas of its base (placement.pools[].base), which comes first.",
     "spot-share": "As many replicas as placement.spot.maxPercent allows stand on spot already.",
+    "quarantined": "Starts failed on the node: it is left out, for 10 minutes first, at most 24 hours.",
     "taint": "The node has a taint that the pod does not tolerate.",
     "topology-spread": "One more replica there would be more than placement.topologySpread allows.",
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from stoker.decide.bars import NO_BARS, Bars
 from stoker.decide.booking import Need
 from stoker.decide.eligible import Ask
 from stoker.model.cache import CacheType
@@ -22,7 +23,7 @@ __all__ = ["Case", "canonical_image", "case_from"]
 @dataclass(frozen=True, slots=True)
 class Case:
     """A service that can be decided. `state` is what stands of it, `image` the whole name
-    of its engine image.
+    of its engine image, `bars` what starts of it that failed forbid now.
     """
 
     ref: UnitRef
@@ -31,6 +32,7 @@ class Case:
     ask: Ask
     state: ServiceState
     image: str
+    bars: Bars = NO_BARS
 
     @property
     def rev(self) -> str:

@@ -15,11 +15,13 @@ from stoker.decide.case import Case, case_from
 from stoker.decide.count import Asked, wanted
 from stoker.decide.disruption import ledger_of
 from stoker.decide.holds import held_for_unknown
+from stoker.decide.learn_failures import learn_failures
 from stoker.decide.learn_starts import learn_starts
 from stoker.decide.moves import earliest
 from stoker.decide.no_place import waits_after
 from stoker.decide.place import Index
 from stoker.decide.prefetch import with_prefetches
+from stoker.decide.quarantine import Quarantine
 from stoker.decide.reclaim import Reclaims
 from stoker.decide.slow_starts import SlowStarts
 from stoker.decide.spot_seen import spot_after
@@ -78,10 +80,14 @@ def decide_steps(
     learned = (history.starts, snapshot.prefetches)
     index = Index(*standing, cases, shape_of, now_ms, *learned)
 
-    # 3. Decide one service after the other, the important ones first; each sees what those
+    # 3. Learn from starts that failed; what they mean is the same for all that follows.
+    known = _failures_learned(history, cases, snapshot, now_ms)
+    failures = {ref: past.failures for ref, past in known.items()}
+    quarantine = Quarantine(failures, snapshot.services, snapshot.nodes, now_ms)
+
+    # 4. Decide one service after the other, the important ones first; each sees what those
     # before it took.
     ledger = ledger_of(desired.fleet, cases, index, snapshot.nodes)
-    known = dict(history.entries)
     decisions: list[ServiceDecision] = []
     wakes: list[int | None] = []
     alone: set[UnitRef] = set()
@@ -118,7 +124,9 @@ def decide_steps(
             past = replace(past, calm_until_ms=calm_ms, spot=spot)
             bounds = Bounds(past.update, ledger.allowance(case), calm, past.pool_waits)
             turn = Turn(bounds, desired.revision.commit, ledger, reclaims, behind.get(case.ref))
-            decision, step, update = decided(case, index, counts[case.ref], turn, now_ms)
+            barred = replace(case, bars=quarantine.of(case.ref, case.rev, case.state))
+            decision, step, update = decided(barred, index, counts[case.ref], turn, now_ms)
+            quarantine.begin(decision)
             lapses = override.until_ms if isinstance(override, Override) else None
             turned = update.blocked_rev != past.update.blocked_rev
             wakes += [step.wake_at_ms, lapses, now_ms if turned else None]
@@ -127,11 +135,11 @@ def decide_steps(
         decisions.append(decision)
         yield decision
 
-    # 4. Fetch ahead on the next-best nodes, of what all of these have left.
+    # 5. Fetch ahead on the next-best nodes, of what all of these have left.
     most = desired.fleet.most_prefetches
     ahead = with_prefetches(decisions, cases, index, snapshot, most, alone, now_ms)
 
-    # 5. Remember, for units that are still in Git (all, if Git could not be read in full).
+    # 6. Remember, for units that are still in Git (all, if Git could not be read in full).
     still = {unit.ref for unit in desired.units} | set(desired.broken)
     entries = [
         (ref, past) for ref, past in known.items() if ref in still or not desired.unit_set_known
@@ -143,6 +151,22 @@ def decide_steps(
         history=History(tuple(entries)).records(),
         starts=_starts(history, cases, index, snapshot),
     )
+
+
+def _failures_learned(
+    history: History, cases: tuple[Case, ...], snapshot: Snapshot, now_ms: int
+) -> dict[UnitRef, UnitHistory]:
+    """The history with this pass's failed starts; of services that could not be read, as it was."""
+    known = dict(history.entries)
+    nodes = {node.name: node for node in snapshot.nodes}
+    for case in cases:
+        past = known.get(case.ref, UnitHistory())
+        if unknown_to(case, snapshot):
+            continue
+        found = learn_failures(past.failures, case, nodes, now_ms)
+        if found != past.failures:
+            known[case.ref] = replace(past, failures=found)
+    return known
 
 
 def _starts(history: History, cases: tuple[Case, ...], index: Index, snapshot: Snapshot) -> Starts:

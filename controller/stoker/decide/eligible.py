@@ -203,7 +203,16 @@ RULES: tuple[tuple[str, Check], ...] = (
 )
 """The rules that do not depend on room, in the order they are asked."""
 
-FIT_RULES = ("leaving-here", "failed-here", "gpus", "devices", "cpu", "memory", "pods")
+FIT_RULES = (
+    "leaving-here",
+    "failed-here",
+    "quarantined",
+    "gpus",
+    "devices",
+    "cpu",
+    "memory",
+    "pods",
+)
 """Rules that depend on this service's replicas and on room; asked by place, after RULES."""
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from stoker.decide.case import Case
+from stoker.decide.place import Index
 from stoker.decide.spot_seen import spot_lines
 from stoker.decide.tally import Tally
 from stoker.model.fleet import Desired, ModelService, PlacementMode, WhenFull
@@ -16,19 +18,32 @@ from stoker.model.plan import Attempt, Plan, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.times import rfc3339
 
-__all__ = ["explain", "named_rejections"]
+__all__ = ["explain", "named_rejections", "quarantined"]
 
 MOST_NAMED = 3
+QUARANTINED = "quarantined"
 COLUMNS = ("NODE", "CLASS", "READY IN", "VERDICT")
 
 
 def named_rejections(tallies: Iterable[Tally]) -> tuple[Attempt, ...]:
-    """At most three nodes that were turned away, each by another rule, the nearest first."""
+    """At most three nodes that were turned away, each by another rule, the nearest first.
+
+    Those in quarantine are told one by one, whether a place was looked for or not.
+    """
     named: dict[str, Attempt] = {}
     for tally in tallies:
-        if tally.rule not in named and len(named) < MOST_NAMED:
+        if tally.rule != QUARANTINED and tally.rule not in named and len(named) < MOST_NAMED:
             named[tally.rule] = Attempt(tally.node, tally.pool, tally.reason, tally.rule)
     return tuple(named.values())
+
+
+def quarantined(case: Case, index: Index) -> tuple[Attempt, ...]:
+    """Every node of the service's pools that it leaves out for failed starts, sorted by name."""
+    return tuple(
+        Attempt(bar.node, pool, bar.why, QUARANTINED)
+        for bar in case.bars.bars
+        if (pool := index.pool(case, bar.node))
+    )
 
 
 def explain(desired: Desired, plan: Plan, ref: UnitRef, *, record: str = "") -> tuple[str, ...]:

@@ -31,9 +31,9 @@ __all__ = [
     "held_by_giving",
     "held_for_capacity",
     "held_for_claims",
-    "held_for_stuck_rev",
+    "held_for_failures",
     "held_for_unknown",
-    "why_stuck",
+    "why_failed",
 ]
 
 
@@ -81,6 +81,9 @@ def held_for_capacity(
         f"{_count(case.need.gpus, 'free GPU')} on one node of {pools};"
         f" whenFull is {case.spec.when_full}, {_asked(case, shortfall.waits)}"
     )
+    opens_ms = case.bars.opens_ms()
+    if opens_ms is not None and any(tally.rule == "quarantined" for tally in tallies):
+        remedy += f"; the first quarantine ends at {rfc3339(opens_ms)}"
     if shortfall.waiting:
         remedy += f"; or disruption.minReady below {shortfall.floor}, so that one can leave first"
     return Hold("HeldNoCapacity", message, remedy)
@@ -112,31 +115,49 @@ def held_by_giving(given: Sequence[Judged], want: int) -> Hold:
     )
 
 
-def why_stuck(case: Case, want: int, stuck: Iterable[Judged]) -> str:
-    """How many replicas of the rev are stuck, and the first three of them; empty for none."""
-    where = sorted(_stuck_where(j) for j in stuck)
-    if not where:
-        return ""
-    return f"{len(where)} of {want} replicas of rev {case.rev} stuck: {', '.join(where[:3])}"
-
-
-def held_for_stuck_rev(message: str, old_ready: int, blocked: str = "") -> Hold:
-    """The rev fails: UpdateFailed next to serving replicas of an older one, else StartsFailing.
-
-    `blocked` is the commit that brought it, once that is remembered.
+def why_failed(case: Case, want: int, stuck: Iterable[Judged]) -> str:
+    """What is wrong with the starts of the rev: where replicas are stuck now, or where it failed
+    before; empty where nothing of that is known.
     """
+    bars = case.bars
+    where = sorted(_stuck_where(j) for j in stuck)
+    if where:
+        return f"{len(where)} of {want} replicas of rev {case.rev} stuck: {', '.join(where[:3])}"
+    if bars.bad_rev is not None:
+        nodes = ", ".join(bars.bad_rev.nodes)
+        return f"rev {case.rev} failed on {nodes} ({bars.bad_rev.reason or 'no reason given'})"
+    if not bars.in_a_row:
+        return ""
+    message = f"{_count(bars.in_a_row, 'start')} of rev {case.rev} failed in a row"
+    return f"{message}, the last with {bars.reason or 'no reason given'}"
+
+
+def held_for_failures(case: Case, why: str, old_ready: int, now_ms: int, blocked: str = "") -> Hold:
+    """Starts of the rev fail: UpdateFailed next to serving replicas of an older one, else
+    StartsFailing. `why` is what `why_failed` says or said; `blocked` the commit that brought the
+    rev, once that is remembered.
+    """
+    message = why or f"rev {case.rev} failed"
     if old_ready:
-        named = f"; blocked {blocked[:7]}" if blocked else ""
-        return Hold(
-            "UpdateFailed",
-            f"{message}; {old_ready} of the old rev still serving{named}",
-            "revert the change or commit a fix; nothing more is started of this rev",
-        )
+        message += f"; {old_ready} of the old rev still serving"
+    if old_ready and blocked:
+        message += f"; blocked {blocked[:7]}"
     return Hold(
-        "StartsFailing",
+        "UpdateFailed" if old_ready else "StartsFailing",
         message,
-        "commit a fix; nothing more is started of this rev until one of them is Ready",
+        _after_failures(case, now_ms, old_ready=old_ready, blocked=bool(blocked)),
     )
+
+
+def _after_failures(case: Case, now_ms: int, *, old_ready: int, blocked: bool) -> str:
+    """What ends it: a commit, one that recovers, time, or a node to try it on."""
+    bars = case.bars
+    if bars.bad_rev is not None or blocked:
+        fix = "revert the change or commit a fix" if old_ready else "commit a fix"
+        return f"{fix}; nothing more is started of this rev until one of it is Ready for 3m"
+    if now_ms < bars.wait_until_ms:
+        return f"the next start is tried at {rfc3339(bars.wait_until_ms)}"
+    return "one more start, on another node, shows whether the rev or the node is to blame"
 
 
 def held_for_unknown(reasons: Iterable[tuple[str, str]]) -> Hold:
@@ -195,8 +216,7 @@ def _summary(tallies: tuple[Tally, ...]) -> str:
 
 
 def _stuck_where(judged: Judged) -> str:
-    reason = judged.slot.pod.reason if judged.slot.pod is not None else ""
-    return f"{judged.slot.node} ({reason or 'no reason given'})"
+    return f"{judged.slot.node} ({judged.slot.reason or 'no reason given'})"
 
 
 def _count(number: int, noun: str) -> str:

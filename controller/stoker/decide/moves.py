@@ -181,8 +181,8 @@ def _attempts(case: Case, index: Index, standings: Standings) -> tuple[Attempt, 
         verdict = f"leaving: {j.reason}" if leaves else _VERDICTS[j.standing]
         if j.reason and not leaves:
             verdict += f" until its successor is Ready: {j.reason}"
-        if j.standing is Standing.STUCK and j.slot.pod is not None and j.slot.pod.reason:
-            verdict += f" ({j.slot.pod.reason})"
+        if j.standing is Standing.STUCK and j.slot.reason:
+            verdict += f" ({j.slot.reason})"
         known = node and index.node(node) is not None
         readiness = index.readiness(case, node) if known else None
         standing.append(Attempt(node, index.pool(case, node), verdict, readiness=readiness))

@@ -55,8 +55,8 @@ class Numbers:
     """Moves that found no free place, after surge."""
     making_room: bool = False
     """Something leaves so that a successor can start there in a later pass."""
-    blamed: bool = False
-    """The rev itself seems to be broken: nothing more is bought of it."""
+    held_back: bool = False
+    """Starts are wanted that earlier ones, which failed, do not allow now."""
     wake_at_ms: int | None = None
     limits: Limits = field(init=False)
     reclaims: Reclaims | None = None
@@ -73,6 +73,17 @@ class Numbers:
         """Every replica that stands."""
         given = (j for j in self.given if j.fate is not Fate.LEAVING)
         return (*self.good, *self.moving, *self.forced, *self.leaving, *given)
+
+    @property
+    def blamed(self) -> bool:
+        """The rev itself is broken: nothing more is bought of it. Remembered by its failed starts,
+        and where an older rev serves by the update that it blocked.
+        """
+        if self.case.bars.bad_rev is not None:
+            return True
+        old_serves = any(j.outdated and j.slot.live for j in (*self.moving, *self.forced))
+        blocked = self.bounds.past.blocked_rev == self.case.rev
+        return old_serves and blocked and not ready_count(self.good)
 
     def remaining(self, without: Judged | None = None) -> list[str]:
         """Nodes of replicas that count against the limits, each as often as it has one."""
@@ -97,9 +108,10 @@ class Numbers:
         return min(self.moves_allowed(), room)
 
     def moves_allowed(self) -> int:
-        """Voluntary moves that may begin: none while an earlier one is under way."""
-        unfinished = sum(1 for j in self._staying(self.good) if not j.ready)
-        unfinished -= len(self.homeless())
+        """Voluntary moves that may begin: none while an earlier one is under way. A replica that
+        is stuck is no longer under way: it has earned a substitute.
+        """
+        unfinished = sum(1 for j in self._staying(self.good) if j.standing is Standing.WARMING)
         spent = unfinished + self.started()
         allowed = self._within_fleet(self._budget) - spent - self._voluntary_departures()
         if self.trial.most is None:

@@ -17,7 +17,7 @@ from stoker.decide.holds import Shortfall, departing_nodes, held_for_capacity
 from stoker.decide.moves import Moves, Standings, earliest, write_moves
 from stoker.decide.numbers import ready_count
 from stoker.decide.place import Index
-from stoker.decide.transition import Step
+from stoker.decide.transition import Step, failure_hold
 from stoker.decide.work import Work
 from stoker.model.plan import Attempt, Hold, Placement
 from stoker.model.snapshot import LivePlacement
@@ -80,10 +80,12 @@ def _give_way(work: Work) -> None:
 
 
 def _holds(work: Work) -> tuple[Hold, ...]:
+    failing = failure_hold(work)
+    found = () if failing is None else (failing,)
     if not work.waiting:
-        return ()
+        return found
     shortfall = Shortfall(0, work.waiting, work.want, work.floor)
-    return (held_for_capacity(work.case, shortfall, (), ()),)
+    return (*found, held_for_capacity(work.case, shortfall, (), ()))
 
 
 def _with_home(case: Case, homes: list[LivePlacement], count: int, moves: Moves) -> Moves:

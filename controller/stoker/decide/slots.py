@@ -52,6 +52,19 @@ class Slot:
         """When its pod was made; a replica without a pod is the newest of all."""
         return self.pod.created_ms if self.pod is not None else 1 << 62
 
+    @property
+    def refused(self) -> bool:
+        """Whether its node refuses its pods, one after the other: it holds nothing there."""
+        return self.standing is Standing.STUCK and _is_refused(self.placement, self.pod)
+
+    @property
+    def reason(self) -> str:
+        """Why it is stuck, in Kubernetes' word; empty for no reason given."""
+        if self.pod is not None and self.pod.reason:
+            return self.pod.reason
+        refusal = self.placement.refusal_by(self.node)
+        return refusal.reason if refusal is not None else ""
+
 
 def slots_of(placement: LivePlacement) -> tuple[Slot, ...]:
     """As many replicas as spec.replicas says, best first; none of a Deployment being deleted.
@@ -65,14 +78,32 @@ def slots_of(placement: LivePlacement) -> tuple[Slot, ...]:
         (pod for pod in placement.pods if pod.phase is not ReplicaPhase.TERMINATING), key=_worth
     )[: placement.replicas]
     slots = [
-        Slot(placement, index, pod, pod.node or placement.node, _standing(pod))
+        Slot(placement, index, pod, pod.node or placement.node, _standing_here(placement, pod))
         for index, pod in enumerate(pods)
     ]
     slots.extend(
-        Slot(placement, index, None, placement.node, Standing.WARMING)
+        Slot(placement, index, None, placement.node, _standing_here(placement, None))
         for index in range(len(pods), placement.replicas)
     )
     return tuple(slots)
+
+
+def _standing_here(placement: LivePlacement, pod: Replica | None) -> Standing:
+    """As its pod stands; stuck while the kubelet of its node refuses each pod at once, which a
+
+    ReplicaSet makes again without end (kubernetes#108152).
+    """
+    if _is_refused(placement, pod):
+        return Standing.STUCK
+    return Standing.WARMING if pod is None else _standing(pod)
+
+
+def _is_refused(placement: LivePlacement, pod: Replica | None) -> bool:
+    """A pod that the kubelet has taken in is not refused, whatever became of those before it."""
+    if pod is None:
+        return placement.refusal_by(placement.node) is not None
+    waits = pod.phase is ReplicaPhase.PENDING and not pod.started_ms
+    return waits and placement.refusal_by(pod.node or placement.node) is not None
 
 
 def is_occupied(placement: LivePlacement) -> bool:

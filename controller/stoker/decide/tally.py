@@ -20,6 +20,7 @@ RULE_ORDER = {
 SHORTAGES = {
     "leaving-here": "a replica of this service is still leaving",
     "failed-here": "a replica of this service is stuck",
+    "quarantined": "starts failed here",
     "devices": "too few free devices",
     "cpu": "too little free CPU",
     "memory": "too little free memory",

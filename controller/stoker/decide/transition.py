@@ -20,8 +20,8 @@ from stoker.decide.holds import (
     held_by_giving,
     held_for_capacity,
     held_for_claims,
-    held_for_stuck_rev,
-    why_stuck,
+    held_for_failures,
+    why_failed,
 )
 from stoker.decide.moves import Moves, Standings, earliest, write_moves
 from stoker.decide.no_place import ask_for_moves, ask_for_nodes, take_room
@@ -34,7 +34,7 @@ from stoker.decide.updates import NO_TRIAL, Trial, held_for_pause
 from stoker.decide.work import Work
 from stoker.model.plan import Attempt, Hold
 
-__all__ = ["Step", "transition"]
+__all__ = ["Step", "failure_hold", "transition"]
 
 HINTS = 3
 """Nodes that are looked at for what another priority would give."""
@@ -83,18 +83,53 @@ def transition(
     moves = write_moves(case, index, case.state.placements, standings, now_ms)
     tallies = _tallies(work)
     holds = tuple(_holds(work, tallies))
-    failed = _why_blamed(work) if any(h.code == "UpdateFailed" for h in holds) else ""
+    failed = failure_message(work) if work.blamed and _old_serves(holds) else ""
     return Step(
         moves=moves,
         judged=work.judged,
         holds=holds,
         tallies=tallies,
         claims=tuple(claim.attempt for claim in work.claims),
-        wake_at_ms=earliest(work.wake_at_ms, moves.wake_at_ms),
+        wake_at_ms=earliest(work.wake_at_ms, moves.wake_at_ms, _next_start_ms(work)),
         trial=work.trial,
         failed=failed,
         moving=work.moving_now(),
     )
+
+
+def _next_start_ms(work: Work) -> int | None:
+    """When a start that is wanted now may be possible; None where no instant is known."""
+    bars = work.case.bars
+    waits_ms = None
+    if work.blamed:
+        waits_ms = bars.proven_at_ms
+    elif work.held_back and work.now_ms < bars.wait_until_ms:
+        waits_ms = bars.wait_until_ms
+    return earliest(waits_ms, bars.opens_ms() if work.missing or work.waiting else None)
+
+
+def failure_hold(work: Work) -> Hold | None:
+    """What failed starts keep from happening; None where they don't."""
+    stuck = [j for j in work.good if j.standing is Standing.STUCK]
+    stopped = work.blamed and (work.filled() < work.want or bool(work.moving))
+    untried = work.case.bars.suspect and bool(stuck) and bool(work.missing or work.waiting)
+    if not (stopped or untried or (work.held_back and not work.blamed)):
+        return None
+    old = [j for j in (*work.moving, *work.forced) if j.outdated]
+    past = work.bounds.past
+    blocked = past.blocked_commit if past.blocked_rev == work.case.rev else ""
+    why = failure_message(work)
+    return held_for_failures(work.case, why, ready_count(old), work.now_ms, blocked=blocked)
+
+
+def failure_message(work: Work) -> str:
+    """What is wrong with the rev, or was when it was blocked."""
+    stuck = [j for j in work.good if j.standing is Standing.STUCK and not j.lost]
+    return why_failed(work.case, work.want, stuck) or work.bounds.past.blocked_why
+
+
+def _old_serves(holds: tuple[Hold, ...]) -> bool:
+    return any(hold.code == "UpdateFailed" for hold in holds)
 
 
 def _tallies(work: Work) -> tuple[Tally, ...]:
@@ -104,19 +139,10 @@ def _tallies(work: Work) -> tuple[Tally, ...]:
     return work.rejections(thorough=True)
 
 
-def _why_blamed(work: Work) -> str:
-    """What is wrong with the rev, or was when it was blocked."""
-    stuck = [j for j in work.good if j.standing is Standing.STUCK and not j.lost]
-    return why_stuck(work.case, work.want, stuck) or work.bounds.past.blocked_why
-
-
 def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
-    if work.blamed and (work.filled() < work.want or work.moving):
-        old = [j for j in (*work.moving, *work.forced) if j.outdated]
-        blocked = (
-            work.bounds.past.blocked_commit if work.bounds.past.blocked_rev == work.case.rev else ""
-        )
-        yield held_for_stuck_rev(_why_blamed(work), ready_count(old), blocked)
+    failing = failure_hold(work)
+    if failing is not None:
+        yield failing
     elif work.trial.ends_ms is not None and work.moving:
         old = [j for j in work.moving if j.outdated]
         yield held_for_pause(work.trial, ready_count(work.good), live_count(old))

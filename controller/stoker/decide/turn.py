@@ -8,7 +8,7 @@ from stoker.decide.bounds import Bounds
 from stoker.decide.case import Case
 from stoker.decide.count import Count
 from stoker.decide.disruption import Ledger
-from stoker.decide.explain import named_rejections
+from stoker.decide.explain import named_rejections, quarantined
 from stoker.decide.place import Index
 from stoker.decide.reclaim import Reclaims
 from stoker.decide.scheduler_mode import count_only
@@ -51,7 +51,8 @@ def decided(
     apart: tuple[str, ...] = ()
     if failed:
         case, apart, recovered = parted(case, turn.past)
-    if case.spec.placement_mode is PlacementMode.NODES:
+    in_nodes = case.spec.placement_mode is PlacementMode.NODES
+    if in_nodes:
         step = transition(case, index, count.replicas, now_ms, turn.bounds, turn.reclaims)
     else:
         step = count_only(case, index, count.replicas, now_ms, turn.bounds)
@@ -73,7 +74,12 @@ def decided(
         retirements=step.moves.retirements,
         untouched=tuple(sorted((*step.moves.untouched, *apart))),
         holds=holds,
-        attempts=(*step.moves.attempts, *step.claims, *named_rejections(step.tallies)),
+        attempts=(
+            *step.moves.attempts,
+            *step.claims,
+            *(quarantined(case, index) if in_nodes else ()),
+            *named_rejections(step.tallies),
+        ),
         rejected=_by_rule(step),
         updating=is_updating(whole),
     )

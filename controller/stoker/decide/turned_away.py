@@ -80,4 +80,6 @@ class Turned:
             return shut[1]
         if rule == "topology-spread":
             return self.closed.domain(self.labels[name])
+        if rule == "quarantined" and (why := self.case.bars.why(name)):
+            return why
         return shortage(rule, self.nodes[name], self.rooms[name], self.case.need)

@@ -48,23 +48,21 @@ class Work(Numbers):
         self.trial = trial_of(self.case, judged, self.bounds.past, self.now_ms)
         if self.trial.ends_ms is not None:
             self.wake_at_ms = earliest(self.wake_at_ms, self.trial.ends_ms)
-        self.blamed = self._rev_is_to_blame()
         if self.limits.any:
             self._put_in_place()
 
     # 2. Additions first: replicas that nothing standing stands for.
     def start_missing(self) -> None:
         """Start what is missing at once; while an older rev stands, no more than the budget
-        allows, except to restore the floor or to answer a notice.
+        allows, except to restore the floor or to answer a notice. What failed earlier comes
+        before all of that.
         """
         short = max(0, self.want - self.filled())
         urgent = min(short, max(self.floor - self.filled(), len(self.forced)))
         limit = short
-        if self.blamed:
-            limit = 0
-        elif any(j.outdated for j in (*self.moving, *self.forced)):
+        if any(j.outdated for j in (*self.moving, *self.forced)):
             limit = min(short, max(urgent, self.moves_allowed()))
-        for number in range(limit):
+        for number in range(self._let(limit)):
             if not self._start(urgent=number < urgent):
                 self.missing = limit - number
                 break
@@ -92,7 +90,7 @@ class Work(Numbers):
         for j in victims(self.moving):
             if j.standing is Standing.STUCK:
                 needed = bool(self.missing) and self._makes_room(j)
-                if needed or filled >= self.want:
+                if needed or j.slot.refused or filled >= self.want:
                     self.making_room = self.making_room or needed
                     self.going.append(j)
             elif not j.ready and further > self.want:
@@ -106,6 +104,8 @@ class Work(Numbers):
                 if not j.ready and surplus > 0 and not self.bounds.calm:
                     surplus -= 1
                     self.going.append(j)
+            elif j.slot.refused:
+                self.going.append(j)
             elif j.slot.bound:
                 if ready_count(self.good) >= self.want:
                     self.going.append(j)
@@ -130,20 +130,23 @@ class Work(Numbers):
         """Start as many as the budget allows once nothing else is missing."""
         movers = live_count(self._staying(self.moving))
         complete = self.filled() >= self.want and not self.missing and not self.claims
-        if self.blamed or not complete:
+        if not complete:
             return
         if self.homeless():
             self.waiting = movers
             return
-        for _ in range(min(self.moves_due(), movers)):
+        for _ in range(self._let(min(self.moves_due(), movers))):
             if not self._start(urgent=False):
                 self.waiting = movers
                 return
 
     # 7. With no GPU free: one leaves first, where the service survives it.
     def drain_first(self) -> None:
-        """Let one old replica go when that makes the place for its successor."""
-        if not (self.missing or self.waiting) or self.blamed:
+        """Let one old replica go when that makes the place for its successor: never for a rev
+
+        of which nothing but failed starts is known.
+        """
+        if not (self.missing or self.waiting) or self.blamed or self._is_suspect():
             return
         if self.moves_allowed() <= 0 or departing_nodes(self.case, self.index):
             return
@@ -156,6 +159,9 @@ class Work(Numbers):
             if j.outdated and left >= self.floor and self._makes_room(j):
                 self.going.append(j)
                 self.making_room = True
+                limits = self.case.spec.limits
+                if limits.spread_key and not limits.bases and limits.spot_max_percent is None:
+                    self._start(urgent=False)  # a GPU may be free, only the spread was in the way
                 return
 
     def _start(self, *, urgent: bool) -> bool:
@@ -174,6 +180,8 @@ class Work(Numbers):
         self.index.begin(self.case, choice.node.name)
         self.own.add(choice.node.name)
         self.starts.append(choice)
+        if choice.node.name in self.case.bars.on_trial:
+            self.barred[choice.node.name] = "quarantined"
         return True
 
     def rejections(self, *, thorough: bool) -> tuple[Tally, ...]:
@@ -201,25 +209,39 @@ class Work(Numbers):
         return self.index.would_fit(self.case, j.slot.node, freed)
 
     def _bar_nodes(self) -> None:
-        """Nodes whose Deployment of this rev is leaving, or where this rev is stuck."""
+        """Nodes where starts failed, whose Deployment of this rev is leaving, or where this rev
+
+        is stuck.
+        """
         for placement in self.case.state.placements:
             if placement.rev == self.case.rev and is_occupied(placement):
                 self.barred[placement.node] = "leaving-here"
         for j in self.good:
             if j.standing is Standing.STUCK:
                 self.barred[j.slot.node] = "failed-here"
+        self.barred |= {bar.node: "quarantined" for bar in self.case.bars.bars}
 
-    def _rev_is_to_blame(self) -> bool:
-        """Stuck on two nodes blames the rev, unless more replicas of it serve than fail; next
-
-        to a serving older rev, as many as may move at once are enough.
+    def _let(self, wanted: int) -> int:
+        """How many of the wanted starts failed ones allow: none of a blamed rev, none before the
+        wait is over, one at a time of a rev that may be to blame.
         """
-        stuck = [
-            j for j in self.good if j.standing is Standing.STUCK and j.slot.bound and not j.lost
-        ]
-        nodes = {j.slot.node for j in stuck}
-        if len(nodes) >= 2 and len(stuck) >= ready_count(self.good):
-            return True
-        old_serves = any(j.outdated and j.slot.live for j in (*self.moving, *self.forced))
-        blocked = self.bounds.past.blocked_rev == self.case.rev and not ready_count(self.good)
-        return old_serves and (blocked or len(stuck) >= max(1, self._budget))
+        if wanted <= 0:
+            return 0
+        bars = self.case.bars
+        allowed = wanted
+        if self.blamed or self.now_ms < bars.wait_until_ms:
+            allowed = 0
+        elif bars.suspect:
+            allowed = 0 if self._is_tried() else 1
+        self.held_back = self.held_back or allowed < wanted
+        return min(wanted, allowed)
+
+    def _is_tried(self) -> bool:
+        """Whether a start made after the failed ones is under way to show what is to blame."""
+        made_ms = self.case.bars.suspect_made_ms
+        warming = (j for j in self.good if j.standing is Standing.WARMING)
+        return bool(self.started()) or any(j.slot.created_ms > made_ms for j in warming)
+
+    def _is_suspect(self) -> bool:
+        """Whether a start of the rev failed, and none has shown since that it can run."""
+        return self.case.bars.suspect and not ready_count(self.good)

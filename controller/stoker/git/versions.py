@@ -52,10 +52,10 @@ def file_versions(
 
 
 def _log(git: Git, git_dir: Path, tip: str, path: str, most: int) -> Iterator[tuple[str, int]]:
-    asked = ("log", "--format=%H %ct", f"--max-count={most}", "--no-renames", tip, "--", path)
-    answer = git.run(*asked, git_dir=git_dir)
+    bound = f"--max-count={most}"
+    answer = git.run("rev-list", "--timestamp", bound, tip, "--", path, git_dir=git_dir)
     for line in answer.out.decode("ascii", "replace").splitlines():
-        commit, _, seconds = line.partition(" ")
+        seconds, _, commit = line.partition(" ")
         if is_commit(commit) and seconds.isdigit():
             yield commit, int(seconds) * 1_000
 

@@ -192,6 +192,14 @@ def _count(metrics: Metrics, done: Pass) -> None:
                 for d in done.plan.decisions
             }
         )
+        metrics.set_quarantined(
+            Counter(
+                (d.ref.namespace, d.ref.name)
+                for d in done.plan.decisions
+                for attempt in d.attempts
+                if attempt.rule == "quarantined"
+            )
+        )
     if done.report is not None:
         units = done.report.memory.units.values()
         metrics.set_units(Counter((str(u.sync), str(u.health)) for u in units))

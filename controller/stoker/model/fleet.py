@@ -15,6 +15,7 @@ from stoker.model.cache import Cache, CacheType
 from stoker.model.flow import ChangeWindow, Flow, Held
 from stoker.model.health_file import HealthCheck
 from stoker.model.ignore_rule import IgnoreRule
+from stoker.model.inference_pool import InferencePool
 from stoker.model.limits import NO_LIMITS, PlacementLimits, Reclaim
 from stoker.model.moves import FleetDisruption, OnNotice, Update
 from stoker.model.prune import PruneSettings
@@ -245,6 +246,7 @@ class ModelService:
     on_notice: OnNotice = OnNotice.FINISH_IN_FLIGHT
     update: Update = field(default_factory=Update)
     service_port: int = 8000
+    inference_pool: InferencePool | None = None
     template: str = "vllm/v1"
     adopt: str = ""
     """Name of a Deployment that becomes the service's own; empty for one made for it."""

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from stoker.model.blame import NO_FAILURES, Failures
 from stoker.model.codec import canonical_json, from_data, to_data
 from stoker.model.refs import UnitRef
 from stoker.model.spot_history import NO_SPOT, SpotHistory, spot_history_from
@@ -52,6 +53,8 @@ class UnitHistory:
     """Revs that served, that failed, and how far the newest is."""
     pool_waits: tuple[PoolWait, ...] = ()
     """Pools that gave no node for a replica without one, sorted by name."""
+    failures: Failures = NO_FAILURES
+    """Starts that failed: which nodes are left out, and whether the rev is to blame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +70,10 @@ class History:
         return next((known for unit, known in self.entries if unit == ref), UnitHistory())
 
     def of_updates(self) -> History:
-        """What starts took and how updates go, without counts and instants."""
+        """What starts took and which failed, and how updates go, without counts and instants."""
         known = (
-            (ref, UnitHistory(update=each.update, spot=each.spot)) for ref, each in self.entries
+            (ref, UnitHistory(update=each.update, spot=each.spot, failures=each.failures))
+            for ref, each in self.entries
         )
         return History(tuple(e for e in known if e[1] != UnitHistory()), self.starts)
 
@@ -100,12 +104,14 @@ def _read(text: str) -> UnitHistory | None:
             return None
         update = update_history_from(data.pop("update", {}))
         spot = spot_history_from(data.pop("spot", {}))
-        known = replace(from_data(UnitHistory, data), update=update, spot=spot)
+        failures = Failures.read(data.pop("failures", {}))
+        plain = from_data(UnitHistory, data)
+        known = replace(plain, update=update, spot=spot, failures=failures)
     except (TypeError, ValueError):
         return None
     numbers = (value for name, value in data.items() if name != "pool_waits")
-    plain = all(type(value) is int for value in numbers)
-    return known if plain and all(map(_is_whole, known.pool_waits)) else None
+    whole = all(type(value) is int for value in numbers)
+    return known if whole and all(map(_is_whole, known.pool_waits)) else None
 
 
 def _is_whole(wait: PoolWait) -> bool:

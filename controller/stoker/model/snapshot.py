@@ -20,6 +20,7 @@ __all__ = [
     "Node",
     "NodeWarmth",
     "Notice",
+    "Refusal",
     "Replica",
     "ReplicaPhase",
     "ServiceState",
@@ -174,6 +175,18 @@ class Replica:
     """When the present run of its engine began; 0 for not yet, or not known."""
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Refusal:
+    """The newest pod of a Deployment that a node refused or threw out, soon after it was made.
+
+    The pod is over and its ReplicaSet has made the next one (kubernetes#108152).
+    """
+
+    node: str
+    reason: str
+    created_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class LivePlacement:
     """One live Deployment of a service, with its pods sorted by name.
@@ -197,6 +210,12 @@ class LivePlacement:
     unsettled: bool = False
     """Its controller has not acted on the last write (status.observedGeneration behind), or
     counts pods (status.replicas + status.terminatingReplicas) that are not in `pods` yet."""
+    refusals: tuple[Refusal, ...] = ()
+    """One a node, sorted by node."""
+
+    def refusal_by(self, node: str) -> Refusal | None:
+        """How that node refused a pod of it lately; None when it did not."""
+        return next((each for each in self.refusals if each.node == node), None)
 
     @property
     def ready(self) -> int:

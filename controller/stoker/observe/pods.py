@@ -5,6 +5,7 @@ Raw pods come in from the projection, `PodFacts` go out; nodes and replicas read
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,8 @@ class OwnPod:
     port: int
     workload: str = ""
     """Name of the Deployment that made it, where it has no label of ours (an adopted one)."""
+    refused: str = ""
+    """Why the kubelet refused it or threw it out (`status.reason` of a Failed pod)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +149,25 @@ def _own_pod(pod: dict[str, Any], *, asks_for_devices: bool) -> OwnPod | None:
         restarts=max(
             (_count(container, "restartCount") for container in (*inits, *mains)), default=0
         ),
-        broken=next((reason for reason in waits if reason in _BROKEN), ""),
+        broken=_out_of_memory(states, (*inits, *mains))
+        or next((reason for reason in waits if reason in _BROKEN), ""),
         waiting=next((reason for reason in waits if reason), text(scheduled, "reason")),
         traffic=bool(workload) or labels.get(names.TRAFFIC_LABEL) == "true",
         draining_since=text(annotations, names.DRAINING_SINCE),
         address=text(annotations, names.ADDRESS) or text(status, "podIP"),
         port=_port(spec),
         workload=workload,
+        refused=text(status, "reason") if status.get("phase") == "Failed" else "",
     )
+
+
+def _out_of_memory(states: Iterable[dict[str, Any]], statuses: Iterable[dict[str, Any]]) -> str:
+    """`OOMKilled` where a container that waits for its next run was killed for its memory."""
+    for state, status in zip(states, statuses, strict=True):
+        last = mapping(mapping(status, "lastState"), "terminated")
+        if mapping(state, "waiting") and text(last, "reason") == "OOMKilled":
+            return "OOMKilled"
+    return ""
 
 
 def _deployment_of(metadata: dict[str, Any]) -> str:

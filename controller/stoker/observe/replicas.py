@@ -14,10 +14,18 @@ from stoker.errors import StokerError
 from stoker.model.fleet import Desired, ModelService
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.shape import Resources
-from stoker.model.snapshot import DrainState, LivePlacement, Replica, ReplicaPhase, ServiceState
+from stoker.model.snapshot import (
+    DrainState,
+    LivePlacement,
+    Refusal,
+    Replica,
+    ReplicaPhase,
+    ServiceState,
+)
 from stoker.objects import names
 from stoker.objects.health_fields import integer, mapping, text
 from stoker.objects.requests import requests_of_spec
+from stoker.objects.start_failures import Blame, blame_for
 from stoker.observe.pods import OwnPod, PodFacts, instant
 
 __all__ = ["DeploymentFacts", "LoadProbe", "deployment_facts", "phase_of", "services_from"]
@@ -28,6 +36,9 @@ LoadProbe = Callable[[str], int | None]
 DEFAULT_DEADLINE_MS = 1_200_000
 """coldStart.deadline of services that the files no longer name (the schema's default)."""
 DEFAULT_PORT = 8000
+FRESH_REFUSAL_MS = 3_600_000
+"""Older pods that were refused are left where they are for long (the pod collector keeps
+12,500) and say nothing any more."""
 MOST_RESTARTS = 1
 """More restarts than this before Ready are a crash loop in the making (design section 5)."""
 
@@ -85,23 +96,29 @@ def services_from(
     """Every ModelService of which something stands, sorted by ref. Pods come by namespace
     and name.
 
-    Pods that ended (evicted, out of memory on the node) are left out: their ReplicaSet has
+    Pods that ended (evicted, out of memory on the node) are no replicas: their ReplicaSet has
     replaced them. `load_probe` is asked for draining pods only.
     """
     units = {unit.ref: unit.spec for unit in desired.units}
     members: dict[tuple[str, str, str], list[tuple[str, OwnPod, str]]] = {}
+    over: dict[tuple[str, str, str], list[Refusal]] = {}
     for (namespace, name), facts in pods:
         own = facts.own
-        if own is not None and not facts.finished:
-            place = (namespace, own.service, own.workload or own.placement)
+        if own is None:
+            continue
+        place = (namespace, own.service, own.workload or own.placement)
+        if not facts.finished:
             members.setdefault(place, []).append((name, own, facts.node))
+        elif _is_refusal(own, facts.node, now_ms):
+            over.setdefault(place, []).append(Refusal(facts.node, own.refused, own.created_ms))
     standing: dict[UnitRef, list[LivePlacement]] = {}
     for ref, deployment in deployments:
         if deployment.unit.kind != "ModelService":
             continue
         spec = units.get(deployment.unit)
         service = spec if isinstance(spec, ModelService) else None
-        found = [pod for place in _places(ref, deployment) for pod in members.get(place, ())]
+        places = _places(ref, deployment)
+        found = [pod for place in places for pod in members.get(place, ())]
         standing.setdefault(deployment.unit, []).append(
             LivePlacement(
                 name=ref.name,
@@ -118,12 +135,28 @@ def services_from(
                 externally_scaled=scalers.get(ref, ""),
                 requests=deployment.requests,
                 unsettled=not deployment.observed or deployment.counted_pods > len(found),
+                refusals=_newest(each for place in places for each in over.get(place, ())),
             )
         )
     return tuple(
         ServiceState(unit, tuple(sorted(standing[unit], key=lambda place: place.name)))
         for unit in sorted(standing)
     )
+
+
+def _is_refusal(own: OwnPod, node: str, now_ms: int) -> bool:
+    fresh = now_ms - own.created_ms <= FRESH_REFUSAL_MS
+    return bool(node) and fresh and blame_for(own.refused, refused=True) is Blame.NODE
+
+
+def _newest(refusals: Iterable[Refusal]) -> tuple[Refusal, ...]:
+    """The newest of each node: a ReplicaSet makes them without end."""
+    found: dict[str, Refusal] = {}
+    for each in refusals:
+        known = found.get(each.node)
+        if known is None or (each.created_ms, each.reason) > (known.created_ms, known.reason):
+            found[each.node] = each
+    return tuple(found[node] for node in sorted(found))
 
 
 def _places(ref: ObjectRef, deployment: DeploymentFacts) -> tuple[tuple[str, str, str], ...]:

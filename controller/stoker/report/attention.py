@@ -1,7 +1,7 @@
 """What a person should look at, worst first, at most 20. Called by documents.
 
 In: all unit reports. A unit is here while a person must act, or while it is not healthy
-for any reason but a start on its way.
+for any reason but a start on its way, or leaves nodes out because starts failed there.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from typing import Any
 
 from stoker.model.outcome import Condition, Health, Sync
 from stoker.report.conditions import Reason
-from stoker.report.unit_report import UnitReport
+from stoker.report.unit_report import NodeLine, UnitReport
 
 __all__ = ["LISTED", "attention"]
 
 LISTED = 20
+QUARANTINED = "NodesQuarantined"
 
 _ORDER = (Health.DEGRADED, Health.MISSING, Health.UNKNOWN, Health.PROGRESSING)
 
@@ -30,7 +31,15 @@ def attention(units: Iterable[UnitReport]) -> tuple[list[dict[str, Any]], bool]:
 
 
 def _needs_a_person(unit: UnitReport) -> bool:
-    return unit.stalled or unit.health in {Health.DEGRADED, Health.MISSING, Health.UNKNOWN}
+    if unit.stalled or unit.health in {Health.DEGRADED, Health.MISSING, Health.UNKNOWN}:
+        return True
+    return bool(_quarantined(unit))
+
+
+def _quarantined(unit: UnitReport) -> list[NodeLine]:
+    """Nodes that it leaves out because starts failed there: somebody should look at them."""
+    lines = unit.service.nodes if unit.service is not None else ()
+    return [line for line in lines if line.rule == "quarantined"]
 
 
 def _below_floor(unit: UnitReport) -> bool:
@@ -48,12 +57,17 @@ def _told(unit: UnitReport) -> Condition:
     return unit.condition(kind) or Condition(kind, "Unknown", Reason.UNKNOWN, "", "")
 
 
+def _is_well(unit: UnitReport) -> bool:
+    """Whether only a node of it is not."""
+    return not unit.stalled and unit.health in {Health.HEALTHY, Health.PROGRESSING}
+
+
 def _entry(unit: UnitReport) -> dict[str, Any]:
     told = _told(unit)
     entry: dict[str, Any] = {
         "unit": str(unit.ref),
         "file": f"units/{unit.ref.file_name}",
-        "reason": told.reason,
+        "reason": QUARANTINED if _is_well(unit) else told.reason,
         "since": told.since,
     }
     service = unit.service
@@ -83,6 +97,8 @@ def _next(unit: UnitReport) -> str:
     if unit.service is not None and unit.service.holds:
         hold = unit.service.holds[0]
         return hold.remedy or hold.message
+    if nodes := _quarantined(unit):
+        return f"{nodes[0].node} left out {nodes[0].verdict}"
     if unit.sync is Sync.UNKNOWN or unit.health is Health.UNKNOWN:
         return "read again in the next pass"
     return ""

@@ -114,6 +114,7 @@ def _apply_rules() -> list[dict[str, Any]]:
         _rule(["batch"], ["jobs", "cronjobs"], WRITE),
         _rule(["policy"], ["poddisruptionbudgets"], WRITE),
         _rule(["autoscaling"], ["horizontalpodautoscalers"], WRITE),
+        _rule(["inference.networking.k8s.io"], ["inferencepools"], WRITE),
         _rule(["networking.k8s.io"], ["ingresses", "networkpolicies"], WRITE),
         _rule(["", "events.k8s.io"], ["events"], ["create", "patch"]),
     ]

@@ -71,4 +71,5 @@ def _service(service: ServiceReport) -> list[Any]:
         [[r.name, r.stage, r.keep] for r in service.retirements],
         [hold.reason for hold in service.holds],
         [[p.node, p.state] for p in service.prefetches],
+        [line.node for line in service.nodes if line.rule == "quarantined"],
     ]

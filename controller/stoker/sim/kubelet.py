@@ -150,6 +150,9 @@ class Kubelet:
         run = self._runs.get(uid)
         if is_over(pod):
             return
+        if run is None and self._faulty(FaultKind.REFUSED, pod) and not is_ready(pod):
+            self._refuse(pod)
+            return
         if run is None:
             run = self._admit(pod, now_ms)
             self._runs[uid] = run
@@ -191,6 +194,16 @@ class Kubelet:
         held = self._node_agent.holds_image(run.node, image)
         run.until_ms = now_ms + (0 if held else self._ms(self._times.pull_seconds(image)))
         return run
+
+    def _refuse(self, pod: dict[str, Any]) -> None:
+        """Fail it for good, as a kubelet does that cannot allocate its devices."""
+        status = {
+            "phase": "Failed",
+            "reason": "UnexpectedAdmissionError",
+            "message": "Allocate failed due to no healthy devices present, which is unexpected",
+        }
+        body = {"metadata": {"uid": uid_of(pod)}, "status": status}
+        self._cluster.patch(POD.ref(pod), "merge", body, manager=MANAGER, subresource="status")
 
     def _next_stage(self, pod: dict[str, Any], run: PodRun, due_ms: int, now_ms: int) -> None:
         match run.stage:

@@ -47,6 +47,8 @@ class FaultKind(StrEnum):
     IMAGE_PULL = "ImagePull"
     CRASH_LOOP = "CrashLoop"
     STUCK_START = "StuckStart"
+    REFUSED = "Refused"
+    """As a kubelet whose device plugin allocates nothing: the pod is over at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ _UNITS = {
     "manifest-no-match": "A pattern of a Bundle matches no file.",
     "namespace-missing": "The unit names no namespace, and the Fleet has no default.",
     "parallelism-mismatch": "tensor times pipeline must be gpu.count.",
+    "picker-needs-pool": "expose.endpointPicker is for an InferencePool; expose.inferencePool names it.",
     "pools-missing": "Mode Nodes needs a pool, and the Fleet has none.",
     "replicas-and-scaling": "replicas and scaling exclude each other.",
     "status-branch-is-source": "Status must not be committed to the branch that is read.",
@@ -74,6 +75,7 @@ _UNITS = {
 }
 
 _GIT = {
+    "branch-exists": "The clone has a branch of that name; it is never moved.",
     "bug": "Stoker itself is at fault; please report it.",
     "disk-full": "The disk that holds the local mirror is full.",
     "git-missing": "The git program is not installed.",

@@ -36,7 +36,6 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "ModelService": (
         *_METADATA,
-        "spec.expose.inferencePool",
         "spec.render.helm",
         "spec.render.kustomize",
         "spec.render.manifests",

@@ -30,6 +30,7 @@ _LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-
 _TEMPLATE_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$"
 _ABSOLUTE_PATH = r"^/[^\x00-\x1f]*$"
 _SECRET_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"  # noqa: S105 - a pattern
+_POOL_NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 _SECRET_KEY = r"^[-._a-zA-Z0-9]+$"  # noqa: S105 - a pattern
 
 Positive = Annotated[int, Field(ge=1)]
@@ -238,11 +239,26 @@ class ServicePortBlock(Strict):
     """Its port."""
 
 
+class EndpointPickerBlock(Strict):
+    """Who chooses a pod of the InferencePool for each request."""
+
+    service: Annotated[str, Field(pattern=_POOL_NAME, max_length=63)] | None = None
+    """Its Service; without it the name of the pool with -epp."""
+    port: Annotated[int, Field(ge=1, le=65535)] = 9002
+    """Its port."""
+    failure_mode: Literal["FailClose", "FailOpen"] = "FailClose"
+    """Refuse requests while it is away, or send them to any pod."""
+
+
 class ExposeBlock(Strict):
     """How clients reach the replicas."""
 
     service: ServicePortBlock = Field(default_factory=ServicePortBlock)
     """The Kubernetes Service."""
+    inference_pool: Annotated[str, Field(pattern=_POOL_NAME, max_length=63)] | None = None
+    """Name of an InferencePool (inference.networking.k8s.io/v1) with the same pods."""
+    endpoint_picker: EndpointPickerBlock = Field(default_factory=EndpointPickerBlock)
+    """Who chooses a pod of the InferencePool for each request."""
 
 
 class RenderBlock(Strict):

@@ -22,6 +22,7 @@ from stoker.model.fleet import (
     SecretKey,
     WhenFull,
 )
+from stoker.model.inference_pool import InferencePool
 from stoker.model.limits import PlacementLimits, Reclaim
 from stoker.model.moves import OnNotice
 from stoker.source.findings import did_you_mean
@@ -66,6 +67,13 @@ def service_problems(spec: ModelServiceSpec, pools: Sequence[str] | None) -> Ite
             "adopt-needs-scheduler",
             "is for placement.mode Scheduler only: in mode Nodes each node has its own Deployment",
             "set placement.mode: Scheduler",
+        )
+    if spec.expose.inference_pool is None and "endpoint_picker" in spec.expose.model_fields_set:
+        yield Problem(
+            ("spec", "expose", "endpointPicker"),
+            "picker-needs-pool",
+            "is for an InferencePool only, and none is asked for",
+            "set expose.inferencePool",
         )
     if spec.adopt is not None and "expose" in spec.model_fields_set:
         yield Problem(
@@ -136,6 +144,7 @@ def service_from_spec(
         on_notice=OnNotice(spec.disruption.on_notice),
         update=update_of(spec.update),
         service_port=spec.expose.service.port,
+        inference_pool=_inference_pool(spec),
         template=spec.render.template,
         adopt=spec.adopt.name if spec.adopt else "",
         pod_template=dict(template) if isinstance(template, dict) else {},
@@ -151,6 +160,13 @@ def _limits(spec: ModelServiceSpec) -> PlacementLimits:
         spread_key=spread.key if spread else "",
         max_skew=spread.max_skew if spread else 1,
     )
+
+
+def _inference_pool(spec: ModelServiceSpec) -> InferencePool | None:
+    name, picker = spec.expose.inference_pool, spec.expose.endpoint_picker
+    if name is None:
+        return None
+    return InferencePool(name, picker.service or f"{name}-epp", picker.port, picker.failure_mode)
 
 
 def _model(spec: ModelServiceSpec) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from stoker.apply import HistoryStore
 from stoker.kube.client import Client
 from stoker.kube.memory import MemoryServer
 from stoker.kube.transport import Response
+from stoker.model.blame import BadNode, Failures
 from stoker.model.history import History, UnitHistory
 from stoker.model.refs import UnitRef
 from stoker.model.start_samples import Starts, StartSample
@@ -103,6 +104,17 @@ def test_what_starts_took_outlives_the_process_and_a_damaged_copy_is_lost():
     live["data"]["starts"] = "{"
     Client(server).update(live, manager="someone")
     assert LEARNED == a_store(server).read()
+
+
+def test_who_looks_on_knows_which_starts_failed_but_not_the_counts():
+    """A plan must not promise a node that the controller leaves out."""
+    server = MemoryServer(VirtualClock())
+    failures = Failures((BadNode("uid-1", 1, 2, 1, 3, "CrashLoopBackOff"),), rev="aaaaaaaa")
+    first = a_store(server)
+    first.read()
+    first.save(History(((QWEN, UnitHistory(wanted=3, failures=failures)),)))
+
+    assert History(((QWEN, UnitHistory(failures=failures)),)) == a_store(server).read_starts()
 
 
 def test_who_may_not_read_the_history_has_priors_and_no_error():

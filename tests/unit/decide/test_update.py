@@ -125,13 +125,26 @@ def test_a_draining_replica_says_when_its_place_is_free_at_the_latest():
     assert decision.holds[0].remedy.endswith("at the latest 2025-11-24T16:10:10Z")
 
 
-def test_a_failed_new_replica_holds_and_the_old_keep_serving():
-    nodes = one_gpu("n1", "n2", "n3", "n4")
-    decision = decided(old("n1"), old("n2"), stuck("n3"), nodes=nodes)
+def test_a_failed_new_replica_earns_one_try_elsewhere_and_the_old_keep_serving():
+    """The node may be to blame; a second failure shows that it is the rev."""
+    nodes = one_gpu("n1", "n2", "n3", "n4", "n5")
+    once = decided(old("n1"), old("n2"), stuck("n3"), nodes=nodes)
+    tried = decided(old("n1"), old("n2"), stuck("n3"), warming("n4", age=10), nodes=nodes)
+    twice = decided(old("n1"), old("n2"), stuck("n3"), stuck("n4"), nodes=nodes)
 
-    assert {"old:n1": 1, "old:n2": 1, "n3": 1} == kept(decision)
-    assert ({}, [], ["UpdateFailed"]) == (created(decision), leaving(decision), held(decision))
-    assert "n3 (CrashLoopBackOff); 2 of the old rev still serving" in decision.holds[0].message
+    assert ({"n4": 1}, [], []) == (created(once), leaving(once), held(once))
+    assert ({}, [], []) == (created(tried), leaving(tried), held(tried))
+    assert {"old:n1": 1, "old:n2": 1, "n3": 1, "n4": 1} == kept(twice)
+    assert ({}, [], ["UpdateFailed"]) == (created(twice), leaving(twice), held(twice))
+    assert "n4 (CrashLoopBackOff); 2 of the old rev still serving" in twice.holds[0].message
+
+
+def test_no_old_replica_makes_room_for_a_rev_that_only_failed_so_far():
+    decision = decided(old("n1"), old("n2"), stuck("n3"), nodes=one_gpu("n1", "n2", "n3"))
+
+    assert ({}, []) == (created(decision), leaving(decision))
+    assert ["UpdateFailed", "HeldNoCapacity"] == held(decision)
+    assert decision.holds[0].remedy.startswith("one more start, on another node")
 
 
 def test_a_revert_makes_the_old_replicas_good_again_and_drops_the_failed_one():

@@ -156,11 +156,12 @@ def test_other_moves_keep_theirs():
     assert 1 == len(created(decision))
 
 
-def test_a_rev_that_fails_beside_an_older_one_is_remembered_as_blocked():
-    plan = planned(old("n1"), old("n2"), stuck("n3"), nodes=FIVE)
+def test_a_rev_that_fails_on_two_nodes_beside_an_older_one_is_remembered_as_blocked():
+    """One failed start is the node's as well as the rev's (note 27)."""
+    plan = planned(old("n1"), old("n2"), stuck("n3"), stuck("n4"), nodes=FIVE)
 
     assert (REV, COMMIT) == (told(plan).blocked_rev, told(plan).blocked_commit)
-    assert told(plan).blocked_why.startswith("1 of 2 replicas of rev aaaaaaaa stuck: n3")
+    assert told(plan).blocked_why.startswith("2 of 2 replicas of rev aaaaaaaa stuck: n3")
     assert NOW_MS == plan.wake_at_ms
 
 

@@ -74,7 +74,7 @@ class Deployment:
 
 
 class World:
-    """`nodes` carry what foreign pods use; bad revs never become Ready."""
+    """`nodes` carry what foreign pods use; bad revs, and pods on bad nodes, never become Ready."""
 
     def __init__(self, nodes: list[Node], requests: Callable[[UnitRef], Resources] | None = None):
         self.nodes = {node.name: node for node in nodes}
@@ -83,6 +83,7 @@ class World:
         self.orphans: list[tuple[Pod, Resources]] = []
         self.now_ms = NOW_MS
         self.bad_revs: set[str] = set()
+        self.bad_nodes: set[str] = set()
         self.pools = {"l4"}
         self.pinned = False
         """Whether pods run on their decided node or nowhere (`pin: Required`)."""
@@ -240,7 +241,7 @@ class World:
             return
         if pod.drain_since_ms is not None:
             pod.in_flight = max(0, pod.in_flight - 1)
-        if deployment.rev in self.bad_revs:
+        if deployment.rev in self.bad_revs or pod.node in self.bad_nodes:
             pod.phase = ReplicaPhase.STUCK
         elif pod.age > WARM_TICKS:
             pod.phase = ReplicaPhase.READY

@@ -22,16 +22,28 @@ VERBS = frozenset(
         *("cat-file", "ls-tree", "rev-parse", "merge-base", "ls-files", "check-ignore"),
         *("ls-remote", "fetch", "push"),
         *("init", "update-ref", "fast-import", "gc", "count-objects"),
+        *("config", "read-tree", "hash-object", "update-index", "write-tree", "commit-tree"),
+        "rev-list",
     }
 )
-"""Reading objects, talking to the remote, writing objects and refs of our own mirror."""
+"""Reading objects, talking to the remote, writing objects and refs of our own mirror; and for a
+person's `rollback` a commit beside those of a clone, by an index of its own.
+"""
+
+
+_PASSED_ON = {"*arguments"}
+"""What `branching._run` is given."""
 
 
 def verbs_used() -> set[str]:
-    """The first word of every call of Git.run and Git.start in the package."""
+    """The first word of every call of Git.run and Git.start in the package, and of `_run`, by
+    which `branching` calls the former.
+    """
     found: set[str] = set()
     for file in FOLDER.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "_run":
+                found.add(str(ast.literal_eval(node.args[2])))
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
                 continue
             owner = ast.unparse(node.func.value)
@@ -40,6 +52,8 @@ def verbs_used() -> set[str]:
             first = node.args[0]
             if isinstance(first, ast.Starred) and isinstance(first.value, ast.Tuple):
                 first = first.value.elts[0]
+            if ast.unparse(first) in _PASSED_ON:
+                continue
             found.add(str(first.value) if isinstance(first, ast.Constant) else ast.unparse(first))
     return found
 

@@ -243,6 +243,12 @@ def test_metrics_tell_what_was_written_and_what_serves(settled):
     assert lines(text, "stoker_writes_total", 'result="created"')[0] >= 1
     assert [1.0] == lines(text, "stoker_replicas", 'service="tiny"', 'state="ready"')
     assert [2.0] == lines(text, "stoker_replicas", 'service="tiny"', 'state="want"')
+    assert [] == lines(text, "stoker_quarantined_nodes{")
+
+    metrics.set_quarantined({("llm", "tiny"): 2})
+    assert [2.0] == lines(metrics.text().decode(), "stoker_quarantined_nodes", 'service="tiny"')
+    metrics.set_quarantined({})
+    assert [] == lines(metrics.text().decode(), "stoker_quarantined_nodes{")
 
 
 def lines(text: str, *parts: str) -> list[Any]:

@@ -3,7 +3,7 @@ import pytest
 from stoker.errors import Unreachable
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.shape import Resources
-from stoker.model.snapshot import DrainState, ReplicaPhase
+from stoker.model.snapshot import DrainState, Refusal, ReplicaPhase
 from stoker.model.times import rfc3339
 from stoker.objects import names
 from stoker.observe.pods import pod_facts
@@ -163,6 +163,51 @@ def test_pods_of_another_namespace_are_not_mixed_in():
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
 def test_ended_pods_are_no_replicas_for_their_set_has_replaced_them(phase):
     assert services(pods=[replica_pod(phase=phase)])[0].placements[0].pods == ()
+
+
+def refused(name="r1", reason="UnexpectedAdmissionError", **more):
+    return replica_pod(name, phase="Failed", reason=reason, **more)
+
+
+@pytest.mark.parametrize("reason", ["UnexpectedAdmissionError", "OutOfnvidia.com/gpu", "Evicted"])
+def test_pods_that_a_node_refused_are_told_the_newest_of_each_node(reason):
+    """kubernetes#108152: a ReplicaSet makes them without end."""
+    pods = [
+        refused("a", reason, created=9 * MINUTE),
+        refused("b", reason, created=3 * MINUTE),
+        refused("c", reason, created=5 * MINUTE, node="n2"),
+    ]
+    place = services(pods=pods)[0].placements[0]
+
+    expected = (Refusal("n1", reason, NOW - 3 * MINUTE), Refusal("n2", reason, NOW - 5 * MINUTE))
+    assert expected == place.refusals
+    assert expected[0] == place.refusal_by("n1")
+    assert place.refusal_by("n3") is None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        refused(reason="Preempting"),
+        refused(reason="Terminated"),
+        refused(reason=""),
+        refused(created=61 * MINUTE),
+        refused(node=""),
+        replica_pod("done", phase="Succeeded", reason="UnexpectedAdmissionError"),
+    ],
+    ids=["preempted", "node shut down", "no reason", "long ago", "no node", "succeeded"],
+)
+def test_other_ends_say_nothing_about_the_node(raw):
+    assert services(pods=[raw])[0].placements[0].refusals == ()
+
+
+def test_a_container_that_was_killed_for_its_memory_says_so():
+    killed = {"lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+    loop = replica(replica_pod("p", waiting("CrashLoopBackOff", **killed), conditions=[UNREADY]))
+    runs = replica(replica_pod("p", running(**killed), conditions=[UNREADY]))
+
+    assert (ReplicaPhase.STUCK, "OOMKilled") == (loop.phase, loop.reason)
+    assert ReplicaPhase.STARTING is runs.phase
 
 
 @pytest.mark.parametrize(

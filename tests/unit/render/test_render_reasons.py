@@ -9,7 +9,7 @@ import stoker.render
 from stoker.render import REASONS
 from stoker.render.service import PLACEHOLDERS
 
-NOT_CODES = {"no-new-privileges", "resource-limits", *PLACEHOLDERS.values()}
+NOT_CODES = {"no-new-privileges", "resource-limits", "stoker-marks", *PLACEHOLDERS.values()}
 """Other quoted texts with a hyphen in them."""
 
 

@@ -5,7 +5,7 @@ import pytest
 from stoker.model.change import Action, Change
 from stoker.model.fleet import FleetMode
 from stoker.model.outcome import Health, ObjectOutcome, PassOutcome, Result, Sync
-from stoker.model.plan import Hold, Readiness, Retirement, RetireStage, WarmthClass
+from stoker.model.plan import Attempt, Hold, Readiness, Retirement, RetireStage, WarmthClass
 from stoker.model.snapshot import Notice, ReplicaPhase, ServiceState
 from stoker.report.report import report
 from unit.report.report_builders import (
@@ -200,6 +200,17 @@ def test_a_stuck_replica_is_told_with_its_node_and_reason():
 
     entry = status(result)["attention"][0]
     assert {"node": "l4-od-4", "kind": "CUDA OOM", "at": "2026-11-29T03:05:02Z"} == entry["cause"]
+
+
+def test_a_node_that_is_left_out_needs_attention_although_the_service_is_well():
+    left_out = Attempt("l4-od-9", "l4-od", "until 2026-11-29T03:15:02Z: 1 start", "quarantined")
+
+    result = report(inputs(plan=plan(decision(attempts=(left_out,)))))
+
+    entry = status(result)["attention"][0]
+    assert (Health.HEALTHY, "NodesQuarantined") == (words(result)[1], entry["reason"])
+    assert "l4-od-9 left out until 2026-11-29T03:15:02Z: 1 start" == entry["next"]
+    assert [] == status(report(inputs()))["attention"]
 
 
 def test_a_notice_on_a_node_is_the_cause():

@@ -35,7 +35,8 @@ OBEYED = {
         "spec.priority", "spec.placement.spot", "spec.placement.topologySpread",
         "spec.placement.whenFull", "spec.cache.type", "spec.cache.path", "spec.cache.claim", "spec.cache.prefetch", "spec.cache.maxSize",
         "spec.coldStart", "spec.drain", "spec.disruption.minReady",
-        "spec.disruption.maxConcurrentMoves", "spec.disruption.onNotice", "spec.update", "spec.expose.service", "spec.render.template",
+        "spec.disruption.maxConcurrentMoves", "spec.disruption.onNotice", "spec.update", "spec.expose.service",
+        "spec.expose.inferencePool", "spec.render.template",
         "spec.podTemplate", "spec.adopt", *FLOW,
     },
     "Bundle": {"spec.render.manifests", "spec.render.jinja", *FLOW},
@@ -87,8 +88,8 @@ def test_every_refused_field_has_line_and_column():
 
     by_field = {finding.field: str(finding.location) for finding in findings}
     lines = text.splitlines()
-    line = next(n for n, each in enumerate(lines, 1) if "update:" in each)
-    assert by_field["spec.update"] == f"models/x.yaml:{line}:3"
+    line = next(n for n, each in enumerate(lines, 1) if "  render: " in each)
+    assert by_field["spec.render.helm"].startswith(f"models/x.yaml:{line}:")
     assert all(finding.location.line and finding.location.column for finding in findings)
 
 
@@ -191,6 +192,10 @@ SERVICE_CHANGES = {
     "update.pause.duration": "15m",
     "update.onFailure": "Revert",
     "expose.service.port": "9000",
+    "expose.inferencePool": "other",
+    "expose.endpointPicker.service": "other",
+    "expose.endpointPicker.port": "9003",
+    "expose.endpointPicker.failureMode": "FailOpen",
     "render.template": "other/v1",
     "podTemplate.metadata": "{labels: {a: b}}",
     "podTemplate.spec": "{hostNetwork: true}",
@@ -211,6 +216,9 @@ BESIDE = {
     "cache.rootDisk": "cache: {type: HostPath, path: /x}",
     "parallelism.tensor": "parallelism: {tensor: 2, pipeline: 1}\ngpu: {count: 2}",
     "parallelism.pipeline": "parallelism: {tensor: 1, pipeline: 2}\ngpu: {count: 2}",
+    "expose.endpointPicker.service": "expose: {inferencePool: first}",
+    "expose.endpointPicker.port": "expose: {inferencePool: first}",
+    "expose.endpointPicker.failureMode": "expose: {inferencePool: first}",
     "model.tokenSecretRef.name": "model: {tokenSecretRef: {name: first, key: first}}",
     "model.tokenSecretRef.key": "model: {tokenSecretRef: {name: first, key: first}}",
 }
@@ -283,6 +291,9 @@ def test_changing_a_field_changes_the_service(field):
         line = yaml.safe_dump(
             {**yaml.safe_load(BESIDE[field]), "cache": {**block, keys[-1]: value}}
         )
+    if field.startswith("expose.endpointPicker"):
+        picker = {keys[-1]: yaml.safe_load(value)}
+        line = yaml.safe_dump({"expose": {"inferencePool": "first", "endpointPicker": picker}})
     before = desired_of({"models/q.yaml": spec_with(BESIDE.get(field, ""))})
     after = desired_of({"models/q.yaml": spec_with(AFTER.get(field, line))})
 

@@ -12,6 +12,7 @@ from stoker.model.fleet import (
     ScalingMode,
     SecretKey,
 )
+from stoker.model.inference_pool import InferencePool
 from unit.source.source_builders import (
     FLEET,
     REVISION,
@@ -294,3 +295,29 @@ def test_defaults_that_expose_are_taken_away_for_an_adopted_service():
     exposed = "{namespace: llm, modelService: {expose: {service: {port: 80}}}}"
 
     assert "qwen" == service_of(adopting, FLEET.replace("{namespace: llm}", exposed)).ref.name
+
+
+def test_an_inference_pool_has_the_picker_that_charts_give_it_unless_told_otherwise():
+    """The Gateway API's own chart calls the Service <pool>-epp, port 9002."""
+    plain = service_of("expose: {inferencePool: llama}\n").spec
+    told = service_of(
+        "expose: {inferencePool: llama, endpointPicker: {service: p, port: 1, failureMode: FailOpen}}\n"
+    ).spec
+
+    assert isinstance(plain, ModelService)
+    assert isinstance(told, ModelService)
+    assert InferencePool("llama", "llama-epp", 9002, "FailClose") == plain.inference_pool
+    assert InferencePool("llama", "p", 1, "FailOpen") == told.inference_pool
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("expose: {endpointPicker: {port: 9003}}", "picker-needs-pool"),
+        ("expose: {inferencePool: Llama_70B}", "invalid-value"),
+        ("expose: {inferencePool: llama, endpointPicker: {failureMode: Open}}", "invalid-value"),
+        ("expose: {inferencePool: llama, endpointPicker: {port: 0}}", "invalid-value"),
+    ],
+)
+def test_a_pool_that_cannot_be_is_refused(line, code):
+    assert [code] == codes(desired_of({"models/qwen.yaml": with_spec(line + "\n")}))
