@@ -17,14 +17,7 @@ from stoker.model.ports import Clock, Cluster
 from stoker.model.times import rfc3339, to_milliseconds
 from stoker.objects import names
 from stoker.sim.addresses import HOST_IP, AddressPool
-from stoker.sim.kubelet_run import (
-    EngineMaker,
-    FaultKind,
-    PodFault,
-    PodRun,
-    Stage,
-    back_off_ms,
-)
+from stoker.sim.kubelet_run import EngineMaker, FaultKind, PodFault, PodRun, Stage, back_off_ms
 from stoker.sim.node_agent import NodeAgent
 from stoker.sim.nodes import MANAGER, NodeStates, Weights
 from stoker.sim.pod_calls import PodCalls
@@ -319,14 +312,11 @@ class Kubelet:
             drained = engine.in_flight == 0 or now_ms >= run.drain_until_ms
             if drained and not run.stop_sent:
                 run.stop_sent = True
-                engine.begin_shutdown(self._shutdown_seconds(run))
+                engine.begin_shutdown(shutdown_seconds_of(self._cluster.get(run.ref)))
             run.until_ms = min(run.deadline_ms, now_ms + _PROBE_PERIOD_MS)
             return
         self._calls.force_delete(run.ref, run.uid)
         self._forget(run)
-
-    def _shutdown_seconds(self, run: PodRun) -> float:
-        return shutdown_seconds_of(self._cluster.get(run.ref))
 
     def _forget(self, run: PodRun) -> None:
         if run.engine is not None:
@@ -337,10 +327,7 @@ class Kubelet:
     # ------------------------------------------------------------------ writing
 
     def _report(self, run: PodRun, at_ms: int) -> None:
-        if run.stage is Stage.STOPPING:
-            return
-        fresh = self._cluster.get(run.ref)
-        if uid_of(fresh) != run.uid:
+        if run.stage is Stage.STOPPING or uid_of(fresh := self._cluster.get(run.ref)) != run.uid:
             return
         status = pod_status(fresh, run.state(), ip=run.ip, host_ip=HOST_IP, now_ms=at_ms)
         if all((fresh.get("status") or {}).get(key) == value for key, value in status.items()):
@@ -350,8 +337,8 @@ class Kubelet:
 
     def _say_address(self, run: PodRun) -> None:
         assert run.engine is not None
-        annotations = {names.ADDRESS: run.engine.address}
-        body = {"metadata": {"uid": run.uid, "annotations": annotations}}
+        mark = {names.ADDRESS: run.engine.address}
+        body = {"metadata": {"uid": run.uid, "annotations": mark}}
         self._cluster.patch(run.ref, "merge", body, manager=MANAGER)
 
     def _faulty(self, kind: FaultKind, pod: dict[str, Any]) -> bool:

@@ -176,6 +176,7 @@ def _check_restored(world: World, decision: ServiceDecision) -> None:
     if codes == {"HeldNoCapacity"} and not any(not p.node for p in world.pods(decision.ref)):
         stuck = {p.node for p in world.pods(decision.ref) if p.phase is ReplicaPhase.STUCK}
         occupied = {d.node for d in world.deployments.values() if d.ref == decision.ref}
+        occupied |= {each.node for each in decision.attempts if each.rule == "quarantined"}
         for node in world.nodes.values():
             usable = not node.cordoned and node.notice is None
             fits = node.allocatable.holds(world.asked(node.name).plus(world.requests(decision.ref)))
