@@ -231,8 +231,12 @@ def reported(parts: Parts, state: State, found: Pass) -> Pass:
 
 
 def _remembered(parts: Parts, state: State, found: Pass) -> Pass:
-    """Leave for the next pass what this one looked at, where it came to its end."""
+    """Leave for the next pass what this one looked at, where it came to its end.
+
+    Where it did not, the report may say less of units than was known of them.
+    """
     if found.failure is not None or found.outcome is None or found.changes is None:
+        state.looked = None
         return found
     assert found.desired is not None
     assert found.plan is not None

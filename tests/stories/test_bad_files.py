@@ -87,10 +87,10 @@ FAULTS = {
         line_of(a_text(replica=9), "replica:"),
     ),
     "not implemented yet": Fault(
-        {"models/tiny.yaml": a_text(priority=7)},
+        {"models/tiny.yaml": a_text(render={"helm": {"chart": "x"}})},
         "not-implemented-yet",
         "models/tiny.yaml",
-        line_of(a_text(priority=7), "priority:"),
+        line_of(a_text(render={"helm": {"chart": "x"}}), "helm:"),
     ),
     "wrong type": Fault(
         {"models/tiny.yaml": a_text(replicas="three")},
