@@ -106,7 +106,7 @@ def _judged(case: Case, index: Index, slot: Slot) -> Judged:
     lost = (
         node is not None and not node.ready and slot.bound and slot.standing is not Standing.READY
     )
-    if lost and slot.standing is Standing.WARMING:
+    if slot.standing is Standing.WARMING and (lost or _has_failed_here(case, slot)):
         slot = replace(slot, standing=Standing.STUCK)
     outdated = slot.placement.rev != case.rev or not is_home(case, slot.placement)
     told = node.notice if node is not None else None
@@ -122,6 +122,13 @@ def _judged(case: Case, index: Index, slot: Slot) -> Judged:
         fate = Fate.MOVING if reason else Fate.GOOD
     dearness = _dearness(case, index, slot.node)
     return Judged(slot, fate, reason, outdated, notice, lost, dearness)
+
+
+def _has_failed_here(case: Case, slot: Slot) -> bool:
+    """Whether its engine crashed on a node that is left out for it. That it runs again between two
+    crashes makes it no capacity: its substitute elsewhere would be given up and bought again.
+    """
+    return slot.pod is not None and slot.pod.restarts > 0 and bool(case.bars.why(slot.node))
 
 
 def _forced_reason(slot: Slot, *, gone: bool, notice: Notice | None) -> str:

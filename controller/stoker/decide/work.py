@@ -69,12 +69,18 @@ class Work(Numbers):
 
     # 3. Nodes that go away: budgets do not count here.
     def leave_forced(self) -> None:
-        """Let go of replicas on such nodes once the rest carries the load, or time is up."""
+        """Let go of replicas on such nodes once the rest carries the load, or time is up.
+
+        The rest is the wanted count while a successor comes in time, else the floor: then every
+        second that admission goes on is one less for the answers under way.
+        """
         serving = ready_count(self.good) + ready_count(self.moving) + ready_count(self.forced)
         for j in victims(self.forced):
             latest_ms = latest_stop_ms(self.case, j.notice)
             late = latest_ms is not None and self.now_ms >= latest_ms
-            if j.ready and (late or serving - 1 >= self.want):
+            alone = latest_ms is not None and not self._is_succeeded_by(latest_ms)
+            enough = self.floor if alone and self.floor else self.want
+            if j.ready and (late or serving - 1 >= enough):
                 serving -= 1
                 self.going.append(j)
             elif not j.ready and (late or self.filled() >= self.want):
@@ -163,6 +169,18 @@ class Work(Numbers):
                 if limits.spread_key and not limits.bases and limits.spot_max_percent is None:
                     self._start(urgent=False)  # a GPU may be free, only the spread was in the way
                 return
+
+    def _is_succeeded_by(self, latest_ms: int) -> bool:
+        """Whether a start under way is expected to be Ready by then, at P90; one that is overdue
+        is not.
+        """
+        ends = [self.now_ms + choice.readiness.p90_ms for choice in self.starts]
+        for j in self.good:
+            if j.standing is Standing.WARMING and self.index.node(j.slot.node) is not None:
+                began_ms = j.slot.pod.created_ms if j.slot.pod is not None else self.now_ms
+                length_ms = self.index.readiness(self.case, j.slot.node).p90_ms
+                ends.append(began_ms + length_ms)
+        return self.placeless or any(self.now_ms <= end <= latest_ms for end in ends)
 
     def _start(self, *, urgent: bool) -> bool:
         if self.placeless:

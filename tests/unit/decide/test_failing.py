@@ -99,6 +99,25 @@ def test_a_stuck_replica_counts_as_none_and_earns_one_substitute_elsewhere():
     assert ({}, ["StartsFailing"]) == (created(tried), held(tried))
 
 
+def test_a_replica_that_runs_between_two_crashes_keeps_its_substitute():
+    """Given up after ten seconds, the substitute was bought again with the next crash."""
+    nodes = [a_node("n1", gpus=1), a_node("n2", gpus=1), a_node("n3", gpus=1)]
+    crashed = planned(ready("n3"), stuck("n1", age=60), nodes=nodes)
+    assert {"n2": 1} == created(crashed.decisions[0])
+
+    history = History.from_records(crashed.history)
+    again = planned(
+        ready("n3"),
+        warming("n1", age=60, restarts=1),
+        warming("n2", age=5),
+        nodes=nodes,
+        history=history,
+    ).decisions[0]
+
+    assert () == again.retirements
+    assert {"n2", "n3"} <= {place.node for place in again.placements}
+
+
 def test_a_rev_that_serves_elsewhere_gets_all_its_substitutes():
     nodes = [*one_gpu("n1", "n2", "n3"), a_node("n4", gpus=8)]
     decision = planned(ready("n1"), ready("n2"), stuck("n3"), nodes=nodes, replicas=5).decisions[0]

@@ -255,3 +255,32 @@ def _lacks_nothing_there_is_room_for(world: World, decision, dying) -> None:
         if node.notice is None and node.allocatable.holds(world.asked(node.name).plus(needs)):
             waiting = any(not p.node for d in world.deployments.values() for p in d.active())
             assert waiting or decision.retirements, f"{node.name} has room"
+
+
+# ------------------------------------------------------------- when admission stops
+@pytest.mark.parametrize(
+    ("beside", "stops"),
+    [
+        ((), True),
+        ((warming("n3", age=5),), False),
+        ((warming("n3", age=3000),), True),
+    ],
+    ids=["no successor", "one that comes in time", "one that should be there long since"],
+)
+def test_without_a_successor_in_time_the_floor_is_enough_to_stop_admission(beside, stops):
+    """Every second of admission is one less for answers that are under way (semantics 1.15)."""
+    nodes = [
+        a_node("n1", gpus=1, notice=a_notice(900)),
+        *([a_node("n2", gpus=1), a_node("n3", gpus=1)] if beside else [a_node("n2", gpus=1)]),
+    ]
+    decision = planned(ready("n1"), ready("n2"), *beside, nodes=nodes, min_ready=1).decisions[0]
+
+    assert stops == bool(leaving(decision))
+
+
+def test_below_the_floor_a_noticed_replica_serves_to_its_last_moment():
+    """Nobody else is there: refusing early would refuse everybody."""
+    nodes = [a_node("n1", gpus=1, notice=a_notice(90))]
+    decision = planned(ready("n1"), nodes=nodes, replicas=1).decisions[0]
+
+    assert [] == leaving(decision)
