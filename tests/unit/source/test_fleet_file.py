@@ -106,7 +106,7 @@ def test_everything_said_is_taken():
         ("timeout: 10ms", "invalid-value", "spec.timeout"),
         ("defaults: {modelService: {replcas: 1}}", "unknown-field", "spec.defaults.modelService.replcas"),
         ("defaults: {modelService: {engine: {cudaGraphs: Maybe}}}", "invalid-value", "spec.defaults.modelService.engine.cudaGraphs"),
-        ("defaults: {modelService: {expose: {inferencePool: a}}}", "not-implemented-yet", "spec.defaults.modelService.expose.inferencePool"),
+        ("defaults: {modelService: {scaling: {mode: External, interval: 5s}}}", "not-implemented-yet", "spec.defaults.modelService.scaling.interval"),
         ("defaults: {bundle: {}}", "unknown-field", "spec.defaults.bundle"),
         ("mode: no", "ambiguous-scalar", "spec.mode"),
     ],
