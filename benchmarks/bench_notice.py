@@ -144,10 +144,6 @@ def _busy_files(cpu: str) -> dict[str, str]:
     for number in range(1, BUSY_UNITS + 1):
         found = w1.unit_files(number, namespace=NAMESPACE, cpu=cpu)
         found.pop(f"apps/u{number:05d}/kustomization.yaml")
-        found = {
-            path: text.replace("replicas: 0", f"replicas: 0\n  # {cpu}")
-            for path, text in found.items()
-        }
         files |= found
         files[f"bundles/u{number:05d}.yaml"] = w1.bundle(f"u{number:05d}", found)
     return files

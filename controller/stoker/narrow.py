@@ -88,7 +88,7 @@ def units_with_news(
     found = set(looked.restless)
     for set_ in sight.sets:
         before = looked.sets[set_.unit]
-        if before is not set_ and before != set_:
+        if before is not set_:
             if not _grows(before, set_, looked):
                 return None
             found.add(set_.unit)
@@ -115,7 +115,6 @@ def looked_after(
     now_ms: int,
 ) -> Looked | None:
     """What to remember of a pass that ended; None where the next one has to look at all."""
-    whole = only is None or before is None
     known = {item.unit for item in sight.sets}
     if (
         inventory is None
@@ -137,18 +136,18 @@ def looked_after(
         if not _is_at_rest(unit, outcomes.get(unit.unit), after.units.get(unit.unit))
     }
     restless.update(held.unit for held in sight.desired.held)
-    if whole:
-        restless |= known - set(outcomes)
     claims: Mapping[ObjectRef, tuple[UnitRef, ...]]
     if before is None or only is None:
+        restless |= known - set(outcomes)
         claims = _claims(sight.sets)
         places = frozenset(map(_place, claims))
+        whole_at_ms = now_ms
     else:
         changed = [item for item in sight.sets if item is not before.sets[item.unit]]
         claims = {**before.claims, **_claims(changed)} if changed else before.claims
-        places = before.places
+        places, whole_at_ms = before.places, before.whole_at_ms
     return Looked(
-        whole_at_ms=now_ms if before is None or only is None else before.whole_at_ms,
+        whole_at_ms=whole_at_ms,
         sight=sight,
         sets={item.unit: item for item in sight.sets},
         claims=claims,

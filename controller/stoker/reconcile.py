@@ -147,9 +147,9 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     if reach < Reach.DIFF:
         return found
     stored = parts.store.stored()
-    sight = Sight(desired, sets, plan, seen.snapshot, shapes.findings, seen.reconcile)
     only = None
     if reach >= Reach.APPLY:
+        sight = _sight(state, found)
         only = units_with_news(looked, sight, parts.store.known, news, found.now_ms)
     live = parts.observer.live() if only is not None else listed(parts.observer, sets, stored)
     inventory = parts.store.read(desired.fleet.name, live)
@@ -238,21 +238,10 @@ def _remembered(parts: Parts, state: State, found: Pass) -> Pass:
     if found.failure is not None or found.outcome is None or found.changes is None:
         state.looked = None
         return found
-    assert found.desired is not None
-    assert found.plan is not None
-    assert found.snapshot is not None
-    sight = Sight(
-        found.desired,
-        found.sets,
-        found.plan,
-        found.snapshot,
-        found.findings,
-        state.holding.handled,
-    )
     state.looked = looked_after(
         found.looked,
         found.only,
-        sight,
+        _sight(state, found),
         found.changes,
         found.outcome,
         state.previous,
@@ -260,6 +249,15 @@ def _remembered(parts: Parts, state: State, found: Pass) -> Pass:
         found.now_ms,
     )
     return replace(found, looked=None)
+
+
+def _sight(state: State, found: Pass) -> Sight:
+    """What tells a pass whom to look at, once it has rendered."""
+    assert found.desired is not None
+    assert found.plan is not None
+    assert found.snapshot is not None
+    handled = state.holding.handled
+    return Sight(found.desired, found.sets, found.plan, found.snapshot, found.findings, handled)
 
 
 def _audit(parts: Parts, desired: Desired, now_ms: int, reach: Reach) -> Audit | None:

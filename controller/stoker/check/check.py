@@ -28,13 +28,23 @@ _EVERY_UNIT: tuple[Callable[[tuple[Manifest, ...]], list[Finding]], ...] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """One set as it was given, its own findings, and the set with all of its findings."""
+
+    unit: Unit
+    item: ManifestSet
+    own: tuple[Finding, ...]
+    judged: ManifestSet
+
+
 @dataclass(slots=True)
 class CheckMemo:
-    """Findings of sets that have not changed since an earlier pass, by unit."""
+    """Findings of sets that have not changed since an earlier pass, by unit, and what the sets
+    came to with them: the same object again while nothing is found otherwise.
+    """
 
-    known: dict[UnitRef, tuple[Unit, ManifestSet, tuple[Finding, ...]]] = field(
-        default_factory=dict
-    )
+    known: dict[UnitRef, _Known] = field(default_factory=dict)
 
 
 def check(
@@ -54,17 +64,19 @@ def check(
     covered = ignore.find_covered(desired, sets)
     late = starts.find_late(desired, plan)
     checked: list[ManifestSet] = []
-    found: dict[UnitRef, tuple[Unit, ManifestSet, tuple[Finding, ...]]] = {}
+    found: dict[UnitRef, _Known] = {}
     for item in sets:
         unit = units[item.unit]
         before = known.get(item.unit)
-        if before is not None and before[0] == unit and before[1] is item:
-            own = before[2]
-        else:
-            own = _own_findings(unit, item)
-        found[item.unit] = (unit, item, own)
+        if before is not None and (before.unit != unit or before.item is not item):
+            before = None
+        own = before.own if before is not None else _own_findings(unit, item)
         shared = (found_there.get(item.unit, ()) for found_there in (twice, covered, late))
-        checked.append(_judged(item, (*own, *chain.from_iterable(shared))))
+        judged = _judged(item, (*own, *chain.from_iterable(shared)))
+        if before is not None and before.judged == judged:
+            judged = before.judged
+        found[item.unit] = _Known(unit, item, own, judged)
+        checked.append(judged)
     if memo is not None:
         memo.known = found
     return tuple(checked)

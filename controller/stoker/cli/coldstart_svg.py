@@ -9,15 +9,12 @@ from xml.sax.saxutils import escape
 
 from stoker.cli.print_coldstart import headline, span_words, took
 from stoker.cli.style import one_line
+from stoker.cli.svg import svg_frame
 from stoker.objects.start_facts import Start
 from stoker.objects.start_phases import Phase, Span
 
 __all__ = ["coldstart_svg"]
 
-SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif"
-STYLE = (
-    f"<style>text{{font:13px {SANS};fill:#16191f}}.h{{font-weight:bold}}.t{{fill:#5b6472}}</style>"
-)
 LABELS, BARS, TIMES, ROW, TOP = 250, 520, 110, 28, 62
 NODE, IMAGE, WEIGHTS, ENGINE, REST = "#8a93a3", "#82aaff", "#7ec97e", "#e3c069", "#b9c0cc"
 _COLOURS = {
@@ -42,21 +39,10 @@ def coldstart_svg(start: Start) -> str:
     width = LABELS + BARS + TIMES
     height = TOP + ROW * len(start.spans) + 16
     title = escape(one_line(headline(start)))
-    parts = [
-        _head(width, height),
-        f"<title>{title}</title>",
-        STYLE,
-        f'<rect width="{width}" height="{height}" rx="8" fill="#ffffff" stroke="#d9dee7"/>',
-        f'<text class="h" x="16" y="28">{title}</text>',
-    ]
+    parts = svg_frame(width, height, title, 28)
     for number, span in enumerate(start.spans):
         parts += _row(start, span, TOP + ROW * number)
     return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _head(width: int, height: int) -> str:
-    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
 
 
 def _row(start: Start, span: Span, y: int) -> list[str]:

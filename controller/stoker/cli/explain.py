@@ -57,7 +57,7 @@ def explain(
     for found in compare(Query(path, target, head=head, reach=Reach.DIFF)):
         narrate(found.header)
         units = [u.ref for u in found.desired.units if namespace in {"", u.ref.namespace}]
-        wanted = [ref for ref in units if name in {ref.name, ref.short, str(ref)}]
+        wanted = [ref for ref in units if ref.is_called(name)]
         if not wanted:
             raise usage(
                 f"no unit and no reason code {name!r}",

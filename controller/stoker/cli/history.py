@@ -11,7 +11,7 @@ import typer
 
 from stoker.cli.exits import Exit
 from stoker.cli.options import FleetPath, Namespace, Root
-from stoker.cli.style import narrate
+from stoker.cli.style import columns, narrate
 
 __all__ = ["history"]
 
@@ -50,7 +50,7 @@ def history(
     file, heads = "status.yaml", FLEET_HEADS
     if name:
         refs_of = [u.ref for u in desired.units if namespace in {"", u.ref.namespace}]
-        found = [ref for ref in refs_of if name in {ref.name, ref.short, str(ref)}]
+        found = [ref for ref in refs_of if ref.is_called(name)]
         if len(found) > 1:
             raise usage(f"{name!r} names {', '.join(map(str, found))}", "say KIND/NAMESPACE/NAME")
         ref = found[0] if found else UnitRef(*_named(name, namespace))
@@ -67,11 +67,8 @@ def history(
     if output == "json":
         sys.stdout.write(json.dumps([dict(zip(heads, row, strict=True)) for row in rows]) + "\n")
         return Exit.OK
-    cells = [[head.upper() for head in heads], *rows]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
-    for row in cells:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        sys.stdout.write(line.rstrip() + "\n")
+    for line in columns([tuple(head.upper() for head in heads), *rows]):
+        sys.stdout.write(line + "\n")
     return Exit.OK
 
 

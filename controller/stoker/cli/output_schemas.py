@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from stoker.cli.holdings import Standing
 from stoker.cli.schema_fields import (
-    DIALECT,
     Schema,
     count_field,
     count_or_null,
+    document,
     list_field,
     object_field,
     text_field,
@@ -20,7 +20,6 @@ from stoker.cli.schema_fields import (
 )
 from stoker.model.change import Action, Impact
 from stoker.model.plan import RetireStage, WarmthClass
-from stoker.objects.names import API_VERSION
 from stoker.objects.start_phases import Phase
 
 __all__ = ["output_schemas"]
@@ -79,10 +78,6 @@ def _cold_start() -> Schema:
             },
         },
     )
-    head = {
-        "apiVersion": {"const": API_VERSION, "description": f"Always {API_VERSION}."},
-        "kind": {"const": "ColdStart", "description": "Always ColdStart."},
-    }
     fields = {
         "namespace": text_field("Namespace of the pod; empty when unknown."),
         "name": text_field("Name of the pod; empty when unknown."),
@@ -105,7 +100,7 @@ def _cold_start() -> Schema:
         "left": left,
     }
     about = "What `stoker coldstart -o json` prints."
-    return {"$schema": DIALECT, "title": "ColdStart", **object_field(about, {**head, **fields})}
+    return document("ColdStart", about, fields)
 
 
 def _inventory() -> Schema:
@@ -140,12 +135,10 @@ def _inventory() -> Schema:
 
 def _document(kind: str, about: str, fields: dict[str, Schema]) -> Schema:
     head = {
-        "apiVersion": {"const": API_VERSION, "description": f"Always {API_VERSION}."},
-        "kind": {"const": kind, "description": f"Always {kind}."},
         "fleet": text_field("Name of the fleet."),
         "revision": text_field("What was looked at: ref@sha1:commit, or files@sha1:hash."),
     }
-    return {"$schema": DIALECT, "title": kind, **object_field(about, {**head, **fields})}
+    return document(kind, about, {**head, **fields})
 
 
 def _retiring() -> Schema:

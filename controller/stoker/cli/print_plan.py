@@ -8,7 +8,7 @@ from typing import Any
 from stoker.cli.plan_pace import pace
 from stoker.cli.print_bundles import bundles_json
 from stoker.cli.print_spot import spot_lines
-from stoker.cli.style import Style
+from stoker.cli.style import Style, columns
 from stoker.model.change import ChangeSet
 from stoker.model.fleet import Desired, ModelService
 from stoker.model.plan import Plan, ServiceDecision
@@ -143,12 +143,8 @@ def plan_steps(
 
 
 def _table(rows: list[tuple[str, ...]], style: Style) -> list[str]:
-    widths = [max(len(row[i]) for row in [_HEADS, *rows]) for i in range(len(_HEADS))]
-
-    def line(cells: tuple[str, ...]) -> str:
-        return "  ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip()
-
-    return [style.paint(line(_HEADS), "bold"), *(line(row) for row in rows)]
+    head, *lines = columns([_HEADS, *rows])
+    return [style.paint(head, "bold"), *lines]
 
 
 def _service(desired: Desired, ref: UnitRef) -> ModelService | None:
@@ -248,11 +244,7 @@ def _step_lines(found: ServiceForecast, slow: ServiceForecast) -> list[str]:
         )
         for number, step in enumerate(found.steps, start=1)
     ]
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(6)]
-    return [
-        "  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    return [f"  {line}" for line in columns(rows)]
 
 
 def _place(step: Step) -> str:

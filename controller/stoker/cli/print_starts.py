@@ -6,6 +6,7 @@ from typing import Any
 
 from stoker.cli.print_plan import duration
 from stoker.cli.recorded import RecordedStarts
+from stoker.cli.style import columns
 from stoker.decide.ready_in import LEAST_SAMPLES, percentile
 from stoker.model.times import rfc3339
 from stoker.objects import names
@@ -30,13 +31,7 @@ def starts_text(found: RecordedStarts) -> str:
     ]
     if not rows:
         return "no starts are recorded\n"
-    table = [_HEADS, *rows]
-    widths = [max(len(row[place]) for row in table) for place in range(len(_HEADS))]
-    lines = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    )
-    return "\n".join([f"as of {found.taken_at}", *lines]) + "\n"
+    return "\n".join([f"as of {found.taken_at}", *columns([_HEADS, *rows])]) + "\n"
 
 
 def starts_json(found: RecordedStarts) -> dict[str, Any]:

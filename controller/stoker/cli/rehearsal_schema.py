@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from stoker.cli.schema_fields import (
-    DIALECT,
     Schema,
     count_field,
     count_or_null,
+    document,
     list_field,
     object_field,
     text_field,
     words_field,
 )
-from stoker.objects.names import API_VERSION
 from stoker.rehearse.record import Ending, PodState
 
 __all__ = ["rehearsal_schema"]
@@ -28,17 +27,12 @@ _OUTCOMES = {
 
 def rehearsal_schema() -> Schema:
     """The document of one scenario with any number of seeds."""
-    head = {
-        "apiVersion": {"const": API_VERSION, "description": f"Always {API_VERSION}."},
-        "kind": {"const": "Rehearsal", "description": "Always Rehearsal."},
-    }
     fields = {
         "scenario": text_field("Name of the scenario."),
         "holds": _yes("Whether every bar of every seed holds."),
         "runs": list_field("One entry a seed.", _run()),
     }
-    about = "What `stoker rehearse -o json` prints."
-    return {"$schema": DIALECT, "title": "Rehearsal", **object_field(about, {**head, **fields})}
+    return document("Rehearsal", "What `stoker rehearse -o json` prints.", fields)
 
 
 def _run() -> Schema:

@@ -10,16 +10,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
+from stoker.cli.svg import svg_frame
 from stoker.rehearse.judge import Judgement
 from stoker.rehearse.record import PodLife, PodState, Recording
 from stoker.rehearse.schema import ScenarioFile
 
 __all__ = ["rehearsal_svg"]
 
-SANS = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif"
-STYLE = (
-    f"<style>text{{font:13px {SANS};fill:#16191f}}.h{{font-weight:bold}}.t{{fill:#5b6472}}</style>"
-)
 LABELS, WIDE, RIGHT, LANE, TOP, TICKS = 130, 700, 24, 22, 64, 26
 _COLOURS = {
     PodState.PENDING: "#d9dee7",
@@ -39,13 +36,8 @@ def rehearsal_svg(scenario: ScenarioFile, recording: Recording, judgement: Judge
     width = LABELS + WIDE + RIGHT
     verdict = "every bar holds" if judgement.holds else "a bar is missed"
     title = escape(f"{scenario.metadata.name}, seed {recording.seed}: {verdict}")
-    size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
-        f"<title>{title}</title>",
-        STYLE,
-        f'<rect width="{width}" height="{height}" rx="8" fill="#ffffff" stroke="#d9dee7"/>',
-        f'<text class="h" x="16" y="26">{title}</text>',
+        *svg_frame(width, height, title, 26),
         f'<text class="t" x="16" y="46">{escape(scenario.spec.about)}</text>',
     ]
     below = TOP + LANE * len(lanes)

@@ -39,7 +39,7 @@ def render(
         done = offline(repo, at, only_fleet(repo, at, fleet), node=node)
     finally:
         repo.close()
-    wanted = [s for s in done.sets if unit in {"", s.unit.name, s.unit.short, str(s.unit)}]
+    wanted = [s for s in done.sets if not unit or s.unit.is_called(unit)]
     if unit and not wanted:
         names = ", ".join(s.unit.name for s in done.sets)
         raise BadInput(

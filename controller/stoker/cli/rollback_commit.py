@@ -89,7 +89,7 @@ def _unit(desired: Desired, asked: Asked) -> Unit:
         for unit in desired.units
         if isinstance(unit.spec, ModelService)
         and asked.namespace in {"", unit.ref.namespace}
-        and asked.name in {unit.ref.name, unit.ref.short, str(unit.ref)}
+        and unit.ref.is_called(asked.name)
     ]
     if len(found) == 1:
         return found[0]

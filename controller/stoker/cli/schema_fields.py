@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from stoker.objects.names import API_VERSION
+
 __all__ = [
     "DIALECT",
     "Schema",
     "count_field",
     "count_or_null",
+    "document",
     "list_field",
     "object_field",
     "text_field",
@@ -30,6 +33,15 @@ def object_field(
         "properties": fields,
         "required": [name for name in fields if name not in optional],
     }
+
+
+def document(kind: str, about: str, fields: dict[str, Schema]) -> Schema:
+    """A whole output: its kind and version, then these fields."""
+    head = {
+        "apiVersion": {"const": API_VERSION, "description": f"Always {API_VERSION}."},
+        "kind": {"const": kind, "description": f"Always {kind}."},
+    }
+    return {"$schema": DIALECT, "title": kind, **object_field(about, {**head, **fields})}
 
 
 def text_field(about: str) -> Schema:

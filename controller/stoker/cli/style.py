@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import TextIO
 
-__all__ = ["Style", "narrate", "one_line"]
+__all__ = ["Style", "columns", "narrate", "one_line"]
 
 _CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "bold": 1, "dim": 2}
 
@@ -28,6 +29,15 @@ class Style:
 def one_line(text: str) -> str:
     """Foreign text as one line that steers no terminal: control characters become blanks."""
     return "".join(c if c.isprintable() else " " for c in text)
+
+
+def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows of equally many cells as lines, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def narrate(text: str) -> None:

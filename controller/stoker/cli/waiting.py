@@ -107,8 +107,7 @@ def _unit(desired: Desired, name: str, namespace: str) -> Unit | None:
     found = [
         unit
         for unit in desired.units
-        if name in {unit.ref.name, unit.ref.short, str(unit.ref)}
-        and namespace in {"", unit.ref.namespace}
+        if unit.ref.is_called(name) and namespace in {"", unit.ref.namespace}
     ]
     if len(found) > 1:
         raise usage(f"{name} is {', '.join(str(u.ref) for u in found)}", "name one of them")

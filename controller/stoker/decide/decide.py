@@ -7,7 +7,7 @@ order of its parts. Called by the pass, the command line, the simulator and repl
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 
 from stoker.decide.bounds import Bounds
@@ -37,7 +37,6 @@ from stoker.model.plan import Plan, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ServiceState, Snapshot
-from stoker.model.start_samples import Starts
 
 __all__ = ["decide", "decide_steps"]
 
@@ -73,6 +72,8 @@ def decide_steps(
     """The same, yielding each decision as it is made, so that a caller may stop in between."""
     # 1. Line up the services that can be decided, sorted by ref.
     cases = _cases(desired, shapes, snapshot)
+    unknown = {case.ref: unknown_to(case, snapshot) for case in cases}
+    read = [case for case in cases if not unknown[case.ref]]
 
     # 2. Build the index of nodes, with every pod that is still to come booked.
     shape_of = {shape.ref: shape for shape in shapes}
@@ -81,7 +82,7 @@ def decide_steps(
     index = Index(*standing, cases, shape_of, now_ms, *learned)
 
     # 3. Learn from starts that failed; what they mean is the same for all that follows.
-    known = _failures_learned(history, cases, snapshot, now_ms)
+    known = _failures_learned(history, read, snapshot, now_ms)
     failures = {ref: past.failures for ref, past in known.items()}
     quarantine = Quarantine(failures, snapshot.services, snapshot.nodes, now_ms)
 
@@ -90,9 +91,9 @@ def decide_steps(
     ledger = ledger_of(desired.fleet, cases, index, snapshot.nodes)
     decisions: list[ServiceDecision] = []
     wakes: list[int | None] = []
-    alone: set[UnitRef] = set()
     slow_starts = SlowStarts(index.estimates, snapshot.nodes)
     held = {each.unit: each for each in desired.held if each.whole}
+    alone = {case.ref for case in cases if unknown[case.ref] or case.ref in held}
     behind = {each.unit: each for each in desired.held if not each.whole}
     overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
     overrides |= {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
@@ -102,18 +103,15 @@ def decide_steps(
     floors = {
         case.ref: case.spec.floor(counts[case.ref].replicas)
         for case in cases
-        if case.ref not in held and not unknown_to(case, snapshot)
+        if case.ref not in alone
     }
     reclaims = Reclaims(cases, floors, index)
     going = going_away(snapshot.nodes)
     for case in in_turn(cases, going):
         past = _past(known, case)
-        unknown = unknown_to(case, snapshot)
         override = overrides.get(case.ref)
-        if unknown or case.ref in held:
-            alone.add(case.ref)
-        if unknown:
-            decision = left_alone(case, held_for_unknown(unknown))
+        if unknown[case.ref]:
+            decision = left_alone(case, held_for_unknown(unknown[case.ref]))
         elif case.ref in held:
             decision = left_by_hold(case, held[case.ref], counts[case.ref])
         else:
@@ -131,7 +129,8 @@ def decide_steps(
             turned = update.blocked_rev != past.update.blocked_rev
             wakes += [step.wake_at_ms, lapses, now_ms if turned else None]
             known[case.ref] = _learned(replace(past, update=update), decision, case, step, now_ms)
-        decision = replace(decision, slow_start=slow_starts.of(case))
+        if (slow := slow_starts.of(case)) is not None:
+            decision = replace(decision, slow_start=slow)
         decisions.append(decision)
         yield decision
 
@@ -149,30 +148,22 @@ def decide_steps(
         decisions=tuple(sorted(ahead[0], key=lambda decision: decision.ref)),
         wake_at_ms=earliest(*wakes, ahead[1]),
         history=History(tuple(entries)).records(),
-        starts=_starts(history, cases, index, snapshot),
+        starts=learn_starts(history.starts, read, index, whole=not snapshot.unknown),
     )
 
 
 def _failures_learned(
-    history: History, cases: tuple[Case, ...], snapshot: Snapshot, now_ms: int
+    history: History, read: Iterable[Case], snapshot: Snapshot, now_ms: int
 ) -> dict[UnitRef, UnitHistory]:
-    """The history with this pass's failed starts; of services that could not be read, as it was."""
+    """The history with this pass's failed starts, of services that could be read."""
     known = dict(history.entries)
     nodes = {node.name: node for node in snapshot.nodes}
-    for case in cases:
-        past = known.get(case.ref, UnitHistory())
-        if unknown_to(case, snapshot):
-            continue
+    for case in read:
+        past = _past(known, case)
         found = learn_failures(past.failures, case, nodes, now_ms)
         if found != past.failures:
             known[case.ref] = replace(past, failures=found)
     return known
-
-
-def _starts(history: History, cases: tuple[Case, ...], index: Index, snapshot: Snapshot) -> Starts:
-    """What this pass shows of starts under way; of services that could not be read, nothing."""
-    read = [case for case in cases if not unknown_to(case, snapshot)]
-    return learn_starts(history.starts, read, index, whole=not snapshot.unknown)
 
 
 def _cases(desired: Desired, shapes: tuple[UnitShape, ...], snapshot: Snapshot) -> tuple[Case, ...]:

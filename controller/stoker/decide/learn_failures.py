@@ -15,7 +15,14 @@ from stoker.model.blame import MAX_BAD_NODES, NO_FAILURES, BadNode, BadRev, Fail
 from stoker.model.snapshot import LivePlacement, Node, Replica, ReplicaPhase
 from stoker.objects.start_failures import Blame, blame_for
 
-__all__ = ["LONGEST_MS", "PROVEN_MS", "has_proven", "learn_failures", "quarantine_ms"]
+__all__ = [
+    "LONGEST_MS",
+    "PROVEN_MS",
+    "SHORTEST_MS",
+    "has_proven",
+    "learn_failures",
+    "quarantine_ms",
+]
 
 SHORTEST_MS = 600_000
 LONGEST_MS = 86_400_000

@@ -59,6 +59,12 @@ class Limits:
         """Whether the service has limits at all."""
         return self._limits != NO_LIMITS
 
+    @property
+    def only_spread(self) -> bool:
+        """Whether a spread is all that limits it: a replica that leaves is in nobody's way then."""
+        limits = self._limits
+        return bool(limits.spread_key) and not limits.bases and limits.spot_max_percent is None
+
     def tries(self, nodes: Iterable[str], *, floor: bool) -> tuple[Closed, ...]:
         """What to keep closed for one more start, the best first: the start goes where the first
         of them leaves a node. For the floor the spread gives way first, then bases, then the

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from stoker.decide.case import Case
 from stoker.decide.fate import Fate, Judged
 from stoker.decide.holds import departing_nodes
+from stoker.decide.learn_failures import quarantine_ms
 from stoker.decide.moves import earliest
 from stoker.decide.place import Choice
 from stoker.decide.slots import Standing
@@ -25,10 +26,6 @@ from stoker.model.snapshot import Node
 from stoker.objects.names import place_in_pool
 
 __all__ = ["ask_for_moves", "ask_for_nodes", "take_room", "waits_after"]
-
-FIRST_WAIT_MS = 600_000
-LONGEST_WAIT_MS = 86_400_000
-"""As for nodes in quarantine: 10 minutes, doubling to a day (design section 4)."""
 
 
 def take_room(work: Work) -> None:
@@ -91,7 +88,8 @@ def _ask(work: Work) -> bool:
 def waits_after(
     waits: tuple[PoolWait, ...], case: Case, judged: Iterable[Judged], now_ms: int
 ) -> tuple[PoolWait, ...]:
-    """Which pools gave no node, after this pass, sorted by name.
+    """Which pools gave no node, after this pass, sorted by name; each waits as a node in
+    quarantine does.
 
     Each pod counts once. A pod that was made after the failure and found a node ends it.
     """
@@ -107,6 +105,6 @@ def waits_after(
                 del known[pool]
         elif j.standing is Standing.STUCK and (before is None or before.pod != pod.uid):
             failures = before.failures + 1 if before is not None else 1
-            wait_ms = min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** min(failures - 1, 10))
-            known[pool] = PoolWait(pool, failures, now_ms, now_ms + wait_ms, pod.uid)
+            until_ms = now_ms + quarantine_ms(failures)
+            known[pool] = PoolWait(pool, failures, now_ms, until_ms, pod.uid)
     return tuple(known[pool] for pool in sorted(known) if pool in pools.values())

@@ -1,4 +1,4 @@
-"""The numbers behind one transition, and the seven moves that change them.
+"""The seven moves of one transition, on its numbers.
 
 Used by transition and scheduler_mode. A serving replica goes only when enough others serve;
 every voluntary move counts against maxConcurrentMoves.
@@ -75,10 +75,12 @@ class Work(Numbers):
         second that admission goes on is one less for the answers under way.
         """
         serving = ready_count(self.good) + ready_count(self.moving) + ready_count(self.forced)
+        ready_ms = self._successor_ms() if self.forced else None
         for j in victims(self.forced):
             latest_ms = latest_stop_ms(self.case, j.notice)
             late = latest_ms is not None and self.now_ms >= latest_ms
-            alone = latest_ms is not None and not self._is_succeeded_by(latest_ms)
+            in_time = self.placeless or (ready_ms is not None and ready_ms <= (latest_ms or 0))
+            alone = latest_ms is not None and not in_time
             enough = self.floor if alone and self.floor else self.want
             if j.ready and (late or serving - 1 >= enough):
                 serving -= 1
@@ -165,14 +167,13 @@ class Work(Numbers):
             if j.outdated and left >= self.floor and self._makes_room(j):
                 self.going.append(j)
                 self.making_room = True
-                limits = self.case.spec.limits
-                if limits.spread_key and not limits.bases and limits.spot_max_percent is None:
+                if self.limits.only_spread:
                     self._start(urgent=False)  # a GPU may be free, only the spread was in the way
                 return
 
-    def _is_succeeded_by(self, latest_ms: int) -> bool:
-        """Whether a start under way is expected to be Ready by then, at P90; one that is overdue
-        is not.
+    def _successor_ms(self) -> int | None:
+        """When the first start under way is expected to be Ready, at P90; one that is overdue is
+        not expected any more. None: no start.
         """
         ends = [self.now_ms + choice.readiness.p90_ms for choice in self.starts]
         for j in self.good:
@@ -180,7 +181,7 @@ class Work(Numbers):
                 began_ms = j.slot.pod.created_ms if j.slot.pod is not None else self.now_ms
                 length_ms = self.index.readiness(self.case, j.slot.node).p90_ms
                 ends.append(began_ms + length_ms)
-        return self.placeless or any(self.now_ms <= end <= latest_ms for end in ends)
+        return min((end for end in ends if end >= self.now_ms), default=None)
 
     def _start(self, *, urgent: bool) -> bool:
         if self.placeless:

@@ -66,6 +66,10 @@ class UnitRef:
         """`namespace/name`, as tables print it."""
         return f"{self.namespace}/{self.name}"
 
+    def is_called(self, name: str) -> bool:
+        """Whether a person means it by `name`, `namespace/name` or `Kind/namespace/name`."""
+        return name in {self.name, self.short, str(self)}
+
     @property
     def file_name(self) -> str:
         """The unit's file under `units/` on the status branch."""

@@ -21,7 +21,8 @@ from builders import (
     a_unit,
 )
 from stoker.decide import decide
-from stoker.decide.no_place import FIRST_WAIT_MS, LONGEST_WAIT_MS
+from stoker.decide.learn_failures import LONGEST_MS as LONGEST_WAIT_MS
+from stoker.decide.learn_failures import SHORTEST_MS as FIRST_WAIT_MS
 from stoker.decide.ready_in import PROVISION_MS
 from stoker.model.fleet import Drain, Pin, WhenFull
 from stoker.model.history import History, PoolWait, UnitHistory
