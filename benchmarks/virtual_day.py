@@ -3,7 +3,9 @@
 Run by bench_soak in a process of its own, with units and hours as arguments; prints the
 samples of the first and of the last hour as JSON. Controller, simulated cluster and Git
 repository share the process, so what only the simulation gathers is dropped every hour:
-its log of requests and the history that watches would read.
+its log of requests and the history that watches would read. The simulated cluster keeps two
+old ReplicaSets of each Deployment, as W1 asks: every unit is changed twice at first, so that
+what the cluster holds is at its bound before the first sample.
 """
 
 from __future__ import annotations
@@ -36,8 +38,13 @@ def day(folder: Path, units: int, hours: int) -> tuple[list[Held], list[Held]]:
     world.cluster.apply(space, manager="bench")
     w1.write(world.work_tree, units=units, cluster_uid=world.cluster_uid, namespace=NAMESPACE)
     world.commit_all("install")
-    for _ in range(3):
+    for cpu in ("2m", "3m"):
         _step(world)
+        for number in range(1, units + 1):
+            for path, text in w1.unit_files(number, namespace=NAMESPACE, cpu=cpu).items():
+                (world.work_tree / path).write_text(text, encoding="utf-8")
+        world.commit_all(f"every unit asks for {cpu}")
+    _step(world)
     churn = Churn(
         world.work_tree, world.cluster, units=units, namespace=NAMESPACE, remote=world.bare
     )

@@ -38,6 +38,16 @@ class _Known:
     judged: ManifestSet
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Last:
+    """The whole answer of the last call, and what it was asked."""
+
+    desired: Desired
+    sets: tuple[ManifestSet, ...]
+    late: dict[UnitRef, tuple[Finding, ...]]
+    checked: tuple[ManifestSet, ...]
+
+
 @dataclass(slots=True)
 class CheckMemo:
     """Findings of sets that have not changed since an earlier pass, by unit, and what the sets
@@ -45,6 +55,7 @@ class CheckMemo:
     """
 
     known: dict[UnitRef, _Known] = field(default_factory=dict)
+    last: _Last | None = None
 
 
 def check(
@@ -58,11 +69,14 @@ def check(
     With a memo, a set that is the same object as in the pass before is not looked at again.
     The plan brings what was learned of starts.
     """
+    late = starts.find_late(desired, plan)
+    last = memo.last if memo is not None else None
+    if last is not None and (last.desired is desired and last.sets is sets and last.late == late):
+        return last.checked
     known = {} if memo is None else memo.known
     units = {unit.ref: unit for unit in desired.units}
     twice = duplicates.find_duplicates(sets)
     covered = ignore.find_covered(desired, sets)
-    late = starts.find_late(desired, plan)
     checked: list[ManifestSet] = []
     found: dict[UnitRef, _Known] = {}
     for item in sets:
@@ -79,6 +93,7 @@ def check(
         checked.append(judged)
     if memo is not None:
         memo.known = found
+        memo.last = _Last(desired, sets, late, tuple(checked))
     return tuple(checked)
 
 

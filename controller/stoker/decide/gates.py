@@ -91,17 +91,18 @@ def gates(
         if held is not None:
             found.append(held)
         if held is None:
-            passed[unit.ref] = Admitted(unit, desired.templates)
+            same = old is not None and old.unit is unit and old.templates == desired.templates
+            passed[unit.ref] = (
+                old if old is not None and same else Admitted(unit, desired.templates)
+            )
         elif old is not None:
             passed[unit.ref] = old
         goes_on = held is not None and not held.whole
         units.append(old.unit if goes_on and old is not None else unit)
     lapses = [s.until_ms for s in suspensions.values() if s.until_ms is not None]
-    return Gated(
-        replace(desired, units=tuple(units), held=tuple(found)),
-        passed,
-        min(lapses, default=None),
-    )
+    if found or desired.held:
+        desired = replace(desired, units=tuple(units), held=tuple(found))
+    return Gated(desired, passed, min(lapses, default=None))
 
 
 class _FleetGate:
@@ -139,10 +140,11 @@ def waits_for(
     A revision that was let through once, or already stands, is never held again: what runs
     is repaired even while something that it depends on is unwell.
     """
+    if not unit.flow.depends_on:
+        return ""
     known = standings.get(unit.ref)
     let_through = admitted.get(unit.ref)
-    stands = known is not None and known.digest == unit.digest[:12]
-    if not unit.flow.depends_on or stands:
+    if known is not None and known.digest == unit.digest[:12]:
         return ""
     if let_through is not None and let_through.unit.digest == unit.digest:
         return ""

@@ -21,6 +21,8 @@ __all__ = ["MAX_BLOB_BYTES", "ObjectStore"]
 
 Listing: TypeAlias = tuple[tuple[Blob, ...], tuple[LeftOut, ...]]
 """The files of a commit and what else it holds, both sorted by path."""
+Entries: TypeAlias = dict[bytes, Blob | LeftOut]
+"""What each line of a listing says."""
 
 MAX_BLOB_BYTES = 5 * 2**20
 """No manifest comes near; the API server refuses objects over about 1.5 MiB."""
@@ -43,6 +45,9 @@ class ObjectStore:
         self._reader = BatchReader(git, git_dir)
         self._names = BatchNames(git, git_dir)
         self._trees: OrderedDict[str, Listing] = OrderedDict()
+        self._entries: tuple[Entries, ...] = ()
+        """Of the last two listings: most lines of a commit stand in the one before it, and files
+        and status are two branches read in turn."""
 
     def close(self) -> None:
         """End the child processes."""
@@ -82,7 +87,9 @@ class ObjectStore:
             raise Retryable(
                 f"the files of commit {commit[:12]} cannot be listed", code="mirror-corrupt"
             ) from error_of("reading", answer.errors, shown=str(self.git_dir.name))
-        found = _listing_of(answer.out)
+        entries = _entries_of(answer.out, self._entries)
+        self._entries = (entries, *self._entries[:1])
+        found = _listing_of(entries)
         self._trees[commit] = found
         while len(self._trees) > KEPT_TREES:
             self._trees.popitem(last=False)
@@ -113,21 +120,28 @@ class ObjectStore:
         """Drop the children and every kept tree: the folder was replaced."""
         self.close()
         self._trees.clear()
+        self._entries = ()
 
 
-def _listing_of(listing: bytes) -> Listing:
-    """Every entry of `ls-tree -r -z`: as a file, or by name."""
-    blobs: list[Blob] = []
-    left_out: list[LeftOut] = []
-    for entry in filter(None, listing.split(b"\0")):
-        head, _, raw = entry.partition(b"\t")
-        path = raw.decode("utf-8", "backslashreplace")
-        why = _why_left_out(head[:6], raw)
-        if why is None:
-            blobs.append(Blob(path, head[12:].decode("ascii")))
-        else:
-            left_out.append(LeftOut(path, why))
-    blobs.sort()
+def _entries_of(listing: bytes, known: tuple[Entries, ...]) -> Entries:
+    """Every line of `ls-tree -r -z`; those known already are the same objects again."""
+    newest, older = (*known, {}, {})[:2]
+    lines = filter(None, listing.split(b"\0"))
+    return {line: newest.get(line) or older.get(line) or _entry_of(line) for line in lines}
+
+
+def _entry_of(line: bytes) -> Blob | LeftOut:
+    head, _, raw = line.partition(b"\t")
+    path = raw.decode("utf-8", "backslashreplace")
+    why = _why_left_out(head[:6], raw)
+    return Blob(path, head[12:].decode("ascii")) if why is None else LeftOut(path, why)
+
+
+def _listing_of(entries: Entries) -> Listing:
+    """Each entry as a file, or by name. Git's own order is by bytes, ours by characters."""
+    blobs = [entry for entry in entries.values() if isinstance(entry, Blob)]
+    left_out = [entry for entry in entries.values() if isinstance(entry, LeftOut)]
+    blobs.sort(key=lambda blob: (blob.path, blob.oid))
     left_out.sort(key=lambda each: each.path)
     return tuple(blobs), tuple(left_out)
 

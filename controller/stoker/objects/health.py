@@ -25,7 +25,7 @@ from stoker.objects.health_fields import (
 from stoker.objects.health_rules import HealthRules
 from stoker.objects.kinds import is_builtin_group
 
-__all__ = ["ABSENT", "HealthVerdict", "health_of", "not_settled", "worst"]
+__all__ = ["ABSENT", "HealthVerdict", "badness", "health_of", "not_settled", "worst"]
 
 ABSENT = HealthVerdict(Health.MISSING, "Missing", "")
 """The verdict on an object that is known to be absent. Not known is Health.UNKNOWN."""
@@ -83,11 +83,16 @@ def health_of(manifest: dict[str, Any], rules: HealthRules | None = None) -> Hea
 _FROM_BEST = tuple(Health)
 
 
+def badness(status: Health) -> int:
+    """0 for the best status, more for each worse one."""
+    return _FROM_BEST.index(status)
+
+
 def worst(verdicts: tuple[HealthVerdict, ...]) -> HealthVerdict:
     """The worst verdict, the first of equals; an empty tuple is healthy."""
     found = healthy()
     for verdict in verdicts:
-        if _FROM_BEST.index(verdict.status) > _FROM_BEST.index(found.status):
+        if badness(verdict.status) > badness(found.status):
             found = verdict
     return found
 

@@ -173,7 +173,7 @@ def _services(
         for view in kinds
         if (view.key.group, view.key.kind) == ("apps", "Deployment")
         for place, facts in _facts(kinds, view.key)
-        if isinstance(facts, DeploymentFacts)
+        if isinstance(facts, DeploymentFacts) and facts.unit.kind == "ModelService"
     }
     scalers = observer.scalers.of(kinds)
     if scalers is None:

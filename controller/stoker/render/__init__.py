@@ -5,7 +5,8 @@ from stoker.render.pool import Limits
 from stoker.render.reasons import REASONS
 from stoker.render.render import render
 from stoker.render.renderer import Renderer, RenderMemo
-from stoker.render.shape import Shapes, shape, shape_ahead
+from stoker.render.shape import shape, shape_ahead
+from stoker.render.shapes import Shapes
 
 __all__ = [
     "shape",

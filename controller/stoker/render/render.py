@@ -23,8 +23,8 @@ from stoker.render.bake import Site, bake, leftover_placeholder, object_labels
 from stoker.render.manifests import ClusterKinds, cluster_kinds, manifest_of, placed, with_labels
 from stoker.render.neutral import NeutralObject, NeutralUnit
 from stoker.render.prefetch import job_ref, prefetch_job
-from stoker.render.renderer import Renderer
-from stoker.render.shape import Shapes
+from stoker.render.renderer import LastSets, Renderer
+from stoker.render.shapes import Shapes
 from stoker.render.unit_jobs import Workshop
 
 __all__ = ["render"]
@@ -48,6 +48,9 @@ def render(
     The same set object is given again while nothing about it changed. Raises Unreachable
     when Git cannot be read.
     """
+    last = renderer.memo.last_sets
+    if last is not None and last.answers(desired, shapes, plan, fleet_id):
+        return last.sets
     workshop = shapes.workshop or Workshop(desired, repo, renderer.memo.texts)
     around = around_workloads(desired, shapes.neutral, plan, workshop, renderer, checkpoint)
     scopes = cluster_kinds(shapes.neutral.values())
@@ -72,7 +75,9 @@ def render(
         made = task.manifest_set()
         renderer.memo.sets[unit.ref] = (task.key, made)
         sets.append(made)
-    return tuple(sets)
+    made_now = LastSets(desired, shapes, plan.decisions, fleet_id, tuple(sets))
+    renderer.memo.last_sets = made_now if all(item.complete for item in sets) else None
+    return made_now.sets
 
 
 def _pools(desired: Desired, unit: Unit) -> tuple[Pool, ...]:

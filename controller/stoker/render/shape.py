@@ -7,7 +7,7 @@ inside. Called by reconcile before decide; free where nothing changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from stoker.errors import BadInput, Finding, Severity, Stalled
 from stoker.model.fleet import Desired, ModelService, Unit
@@ -18,22 +18,10 @@ from stoker.render.neutral import NeutralUnit, bundle_from, service_from
 from stoker.render.pool import Job, JobResult
 from stoker.render.renderer import Renderer
 from stoker.render.service import PROBE_DECISION
+from stoker.render.shapes import Shapes
 from stoker.render.unit_jobs import Workshop, key_of
 
 __all__ = ["Shapes", "shape", "shape_ahead"]
-
-
-@dataclass(frozen=True, slots=True)
-class Shapes:
-    """Shapes of all ModelServices that render, sorted by ref, and what is wrong with others.
-
-    Every finding names its `unit`; a unit with one has no shape and no manifests.
-    """
-
-    shapes: tuple[UnitShape, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    neutral: Mapping[UnitRef, NeutralUnit] = field(default_factory=dict, hash=False, repr=False)
-    workshop: Workshop | None = field(default=None, compare=False, repr=False)
 
 
 def shape(
@@ -63,6 +51,9 @@ def _shapes(
     renderer: Renderer,
     checkpoint: Callable[[], None] | None,
 ) -> Shapes:
+    last = renderer.memo.last_shapes
+    if last is not None and last[0] is desired:
+        return last[1]
     workshop = Workshop(desired, repo, renderer.memo.texts)
     renderer.memo.keep_only(unit.ref for unit in desired.units)
     neutral: dict[UnitRef, NeutralUnit] = {}
@@ -77,8 +68,9 @@ def _shapes(
     for made in _made(changed, workshop, renderer, checkpoint):
         renderer.remember(made)
         neutral[made.ref] = made
+    workshop.release()
     ordered = [neutral[unit.ref] for unit in desired.units]
-    return Shapes(
+    found = Shapes(
         shapes=tuple(
             UnitShape(item.ref, item.rev, item.shape) for item in ordered if item.shape is not None
         ),
@@ -86,6 +78,8 @@ def _shapes(
         neutral=neutral,
         workshop=workshop,
     )
+    renderer.memo.last_shapes = None if found.findings else (desired, found)
+    return found
 
 
 def _made(

@@ -68,6 +68,10 @@ class Workshop:
             return
         self._files = dict(zip(sorted(blobs), contents, strict=True))
 
+    def release(self) -> None:
+        """Drop the files that `fetch` has read: their jobs are made."""
+        self._files = {}
+
     def job(self, unit: Unit) -> Job:
         """The neutral job of a unit; raises BadInput with findings of this unit."""
         if isinstance(unit.spec, ModelService):

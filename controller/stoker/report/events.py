@@ -27,6 +27,8 @@ def events_of(
     found = _changes("", before.conditions, conditions)
     for unit in units:
         old = before.units.get(unit.ref)
+        if old is unit:
+            continue
         found += _changes(str(unit.ref), old.conditions if old else (), unit.conditions)
     return tuple(found)
 

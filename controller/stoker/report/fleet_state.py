@@ -12,7 +12,7 @@ from stoker.errors import Finding, Severity
 from stoker.model.change import Action
 from stoker.model.fleet import FleetMode
 from stoker.model.outcome import Condition, Health, Sync
-from stoker.objects.health import HealthVerdict, worst
+from stoker.objects.health import HealthVerdict, badness
 from stoker.report.conditions import Judgement, Reason, camel, is_retryable, sentence
 from stoker.report.inputs import Pending, ReportInputs, StatusWritten
 from stoker.report.unit_report import UnitReport
@@ -154,10 +154,10 @@ def _health(inputs: ReportInputs, units: Sequence[UnitReport]) -> HealthVerdict:
     """The worst unit's health, by its name; without desired state, unknown."""
     if inputs.desired is None:
         return HealthVerdict(Health.UNKNOWN, Reason.UNKNOWN, "units as they were last reported")
-    found = worst(tuple(_verdict(unit) for unit in units))
-    if found.status is Health.HEALTHY:
+    found = max(units, key=lambda unit: badness(unit.health), default=None)
+    if found is None or badness(found.health) <= badness(Health.HEALTHY):
         return HealthVerdict(Health.HEALTHY, Reason.HEALTHY, "")
-    return found
+    return _verdict(found)
 
 
 def _verdict(unit: UnitReport) -> HealthVerdict:
@@ -168,11 +168,7 @@ def _verdict(unit: UnitReport) -> HealthVerdict:
 
 def _retrying(units: Sequence[UnitReport]) -> str:
     """Whether any unit retries or waits, so that the fleet still works on something."""
-    for unit in units:
-        told = unit.condition("Reconciling")
-        if told is not None and told.status == "True" and told.reason == Reason.RETRYING:
-            return Reason.RETRYING
-    return ""
+    return Reason.RETRYING if any(unit.retrying for unit in units) else ""
 
 
 def _named(units: Sequence[UnitReport]) -> str:

@@ -36,9 +36,7 @@ def facts_of(inputs: ReportInputs) -> Sequence[UnitFacts]:
     wanted = set(specs) | set(desired.broken)
     pruned = {o.ref: o for o in inputs.outcome.pruned} if inputs.outcome is not None else {}
     facts = []
-    for ref in sorted(wanted | set(changes)):
-        if not in_scope(ref, inputs):
-            continue
+    for ref in sorted(each for each in wanted | set(changes) if in_scope(each, inputs)):
         outcome = outcomes.get(ref)
         change = changes.get(ref)
         results = {o.ref: o for o in outcome.objects} if outcome is not None else {}

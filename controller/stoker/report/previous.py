@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from stoker.model.flow import Standing
@@ -31,7 +32,7 @@ __all__ = ["STATUS_PATH", "PreviousStatus", "errors_of", "previous_from_files"]
 STATUS_PATH = "status.yaml"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PreviousStatus:
     """The last report as far as the next one needs it.
 
@@ -45,6 +46,7 @@ class PreviousStatus:
     last_applied: str = ""
     history: tuple[HistoryEntry, ...] = ()
     units: Mapping[UnitRef, UnitReport] = field(default_factory=dict, hash=False)
+    """Sorted."""
     documents: Mapping[UnitRef, Document] = field(default_factory=dict, hash=False)
     mirrors: Mapping[UnitRef, Mirror] = field(default_factory=dict, hash=False)
     errors: tuple[tuple[str, str, int], ...] = ()
@@ -59,7 +61,7 @@ class PreviousStatus:
         default_factory=lambda: UnitMemo(unit_substance), hash=False, compare=False, repr=False
     )
 
-    @property
+    @cached_property
     def standings(self) -> Mapping[UnitRef, Standing]:
         """How every unit stood that was ever reported on and not forgotten since."""
         found = self.known_standings.of(list(self.units.values()))
@@ -102,7 +104,7 @@ def previous_from_files(files: Mapping[str, bytes]) -> PreviousStatus:
         last_attempted=text(status, "lastAttemptedRevision"),
         last_applied=text(status, "lastAppliedRevision"),
         history=history_from_data(items(status, "history")),
-        units=units,
+        units={ref: units[ref] for ref in sorted(units)},
         documents=documents,
         errors=errors_of(status),
         drift_hours=_drift(status),

@@ -136,10 +136,13 @@ def _unit_reports(
             made = without_secrets(made, inputs.secrets)
         found[facts.ref] = old if old is not None and old == made else made
     known = inputs.desired is not None and inputs.desired.unit_set_known
-    for ref, old in inputs.previous.units.items():
-        if ref not in found and (not known or not in_scope(ref, inputs)):
-            found[ref] = old
-    return dict(sorted(found.items()))
+    stay = {
+        ref: old
+        for ref, old in inputs.previous.units.items()
+        if ref in found or not known or not in_scope(ref, inputs)
+    }
+    whole = {**stay, **found}
+    return whole if len(whole) == len(stay) else {ref: whole[ref] for ref in sorted(whole)}
 
 
 def _unit_documents(
@@ -190,7 +193,7 @@ def _is_urgent(
     old = {c.type: c.status for c in before.conditions}
     if any(c.type in {"Ready", "Stalled"} and old.get(c.type) != c.status for c in conditions):
         return True
+    olds = ((unit, before.units.get(ref)) for ref, unit in units.items())
     return any(
-        unit.stalled != (before.units[ref].stalled if ref in before.units else False)
-        for ref, unit in units.items()
+        unit.stalled != (old is not None and old.stalled) for unit, old in olds if old is not unit
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from stoker.model.outcome import Condition, Health, Sync
 from stoker.model.refs import UnitRef
+from stoker.report.conditions import Reason
 
 __all__ = [
     "Attempt",
@@ -159,13 +161,14 @@ class ServiceReport:
     cause: Cause | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnitReport:
     """One unit. `applied_revision` is the commit that brought what stands of it.
 
     `digest` (first 12 digits) tells whether Git says something else than last time.
     `objects` counts what it renders, `synced` those that stand as rendered. `notes` and
-    `errors` are cut at 20, then `truncated` is True.
+    `errors` are cut at 20, then `truncated` is True. A unit of which there is no news keeps
+    its very report from pass to pass, and with it what was read from its conditions once.
     """
 
     ref: UnitRef
@@ -192,19 +195,27 @@ class UnitReport:
         """The condition of that type."""
         return next((entry for entry in self.conditions if entry.type == kind), None)
 
-    @property
+    @cached_property
     def ready(self) -> bool:
         """Whether it stands as Git wants it and can serve."""
         condition = self.condition("Ready")
         return condition is not None and condition.status == "True"
 
-    @property
+    @cached_property
+    def retrying(self) -> bool:
+        """Whether it is tried again, or waits for something else."""
+        condition = self.condition("Reconciling")
+        if condition is None or condition.status != "True":
+            return False
+        return condition.reason == Reason.RETRYING
+
+    @cached_property
     def suspended(self) -> bool:
         """Whether nothing of it is written, because somebody said so."""
         condition = self.condition("Suspended")
         return condition is not None and condition.status == "True"
 
-    @property
+    @cached_property
     def stalled(self) -> bool:
         """Whether a person must act on it."""
         condition = self.condition("Stalled")

@@ -111,7 +111,7 @@ def _reconcile(body: dict[str, Any], view: View, writer: Writer, now_ms: int) ->
 def _claim(body: dict[str, Any], view: View, writer: Writer) -> list[dict[str, Any]]:
     """Our ReplicaSets, orphans that match the selector adopted on the way."""
     owned = []
-    for candidate in view.of(REPLICA_SET, body["metadata"]["namespace"]):
+    for candidate in view.owned(REPLICA_SET, body["metadata"]["namespace"], uid_of(body)):
         owner = controller_of(candidate)
         if owner == uid_of(body):
             owned.append(candidate)

@@ -41,10 +41,15 @@ def endpoints(view: View, cluster: Cluster, _now_ms: int) -> int:
         before = slices.get(ref)
         if before is None:
             writer.create(made)
-        elif before.get("endpoints") != made["endpoints"] or before.get("ports") != made["ports"]:
+        elif _told(before) != _told(made):
             body = {"metadata": {"uid": uid_of(before)}}
             writer.patch(ref, {**body, "endpoints": made["endpoints"], "ports": made["ports"]})
     return writer.writes
+
+
+def _told(body: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    """Addresses and ports; the API server keeps no empty list."""
+    return body.get("endpoints") or [], body.get("ports") or []
 
 
 def _slice(service: dict[str, Any], selector: dict[str, str], view: View) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def victims(pods: list[dict[str, Any]], count: int) -> tuple[dict[str, Any], ...
 def _claim(body: dict[str, Any], view: View, writer: Writer) -> list[dict[str, Any]]:
     """Our pods: owned ones that still match, orphans that match; the rest is let go."""
     mine = []
-    for pod in view.of(POD, body["metadata"]["namespace"]):
+    for pod in view.owned(POD, body["metadata"]["namespace"], uid_of(body)):
         owner = controller_of(pod)
         matches = selects(body["spec"].get("selector"), labels_of(pod))
         if owner == uid_of(body):

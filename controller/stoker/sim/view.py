@@ -104,6 +104,12 @@ class View:
     """Everything of `kinds`, each kind sorted by namespace and name; read-only."""
 
     objects: dict[Kind, tuple[dict[str, Any], ...]] = field(hash=False)
+    _found: dict[tuple[Kind, str], tuple[dict[str, Any], ...]] = field(
+        default_factory=dict, hash=False, compare=False, repr=False
+    )
+    _owned: dict[tuple[Kind, str], dict[str, list[dict[str, Any]]]] = field(
+        default_factory=dict, hash=False, compare=False, repr=False
+    )
 
     @classmethod
     def read(
@@ -138,7 +144,21 @@ class View:
         found = self.objects.get(kind, ())
         if not namespace:
             return found
-        return tuple(o for o in found if _namespace(o) == namespace)
+        if (kind, namespace) not in self._found:
+            here = tuple(o for o in found if _namespace(o) == namespace)
+            self._found[kind, namespace] = here
+        return self._found[kind, namespace]
+
+    def owned(self, kind: Kind, namespace: str, uid: str) -> tuple[dict[str, Any], ...]:
+        """Objects of a namespace whose controller is `uid`, and orphans, in their order."""
+        if (kind, namespace) not in self._owned:
+            by_owner: dict[str, list[dict[str, Any]]] = {}
+            for each in self.of(kind, namespace):
+                by_owner.setdefault(controller_of(each), []).append(each)
+            self._owned[kind, namespace] = by_owner
+        by_owner = self._owned[kind, namespace]
+        found = [*by_owner.get(uid, ()), *by_owner.get("", ())]
+        return tuple(sorted(found, key=lambda each: str(each["metadata"]["name"])))
 
     def all(self) -> Iterator[tuple[Kind, dict[str, Any]]]:
         """Every object with its kind, in the order of the kinds."""

@@ -127,6 +127,22 @@ def test_two_runs_give_the_same_names():
     assert names() == names()
 
 
+@pytest.mark.parametrize("replicas", [0, 2])
+def test_a_cluster_at_rest_is_not_written_to(sim, replicas):
+    """A Service that selects no pod is at rest too: the API server keeps no empty list."""
+    sim.apply(deployment("a", replicas=replicas, labels={"app": "a"}))
+    service = {"selector": {"app": "a"}, "ports": [{"name": "http", "port": 80}]}
+    meta = {"name": "a", "namespace": "default"}
+    sim.apply({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": service})
+    sim.run(30)
+    sim.settle()
+
+    before = sim.server.resource_version
+    sim.workloads.step(sim.clock.now_ms())
+
+    assert before == sim.server.resource_version
+
+
 def test_controllers_that_fight_are_a_bug(sim):
     sim.workloads._loops = (lambda view, cluster, now_ms: 1,)
 
