@@ -74,12 +74,13 @@ class Inventory:
         """
         added = tuple(additions)
         marks = frozenset(adopted)
-        if marks <= self.adopted and all(self._holds(*item) for item in added):
+        if marks <= self.adopted and self._holds(added):
             return self
-        entries = dict(self.entries)
+        touched = {unit: dict(self.objects(unit)) for unit in {unit for unit, _, _ in added}}
+        entries: dict[UnitRef, Objects] = {**self.entries, **touched}
         renewed: set[ObjectRef] = set()
         for unit, ref, uid in added:
-            objects = entries[unit] = dict(entries.get(unit, _NOTHING))
+            objects = touched[unit]
             before = objects.get(ref, INTENT)
             if uid or ref not in objects:
                 objects.pop(ref, None)  # an equal key of another API version would stay
@@ -94,9 +95,12 @@ class Inventory:
         removed = tuple(removals)
         if not removed:
             return self
-        entries = dict(self.entries)
+        going: dict[UnitRef, set[ObjectRef]] = {}
         for unit, ref in removed:
-            objects = {known: uid for known, uid in entries.get(unit, {}).items() if known != ref}
+            going.setdefault(unit, set()).add(ref)
+        entries = dict(self.entries)
+        for unit, refs in going.items():
+            objects = {ref: uid for ref, uid in self.objects(unit).items() if ref not in refs}
             if objects:
                 entries[unit] = objects
             else:
@@ -112,14 +116,21 @@ class Inventory:
             for ref in objects
         )
 
-    def _holds(self, unit: UnitRef, ref: ObjectRef, uid: str) -> bool:
-        """Whether a name with this UID would change nothing, its API version included."""
-        objects = self.objects(unit)
-        if ref not in objects or uid not in {INTENT, objects[ref]}:
-            return False
-        return not uid or any(known == ref and known.version == ref.version for known in objects)
+    def _holds(self, additions: Iterable[tuple[UnitRef, ObjectRef, str]]) -> bool:
+        """Whether names with these UIDs would change nothing, their API versions included."""
+        versions: dict[UnitRef, dict[ObjectRef, str]] = {}
+        for unit, ref, uid in additions:
+            objects = self.objects(unit)
+            if ref not in objects or uid not in {INTENT, objects[ref]}:
+                return False
+            if uid:
+                if unit not in versions:
+                    versions[unit] = {known: known.version for known in objects}
+                if versions[unit][ref] != ref.version:
+                    return False
+        return True
 
 
 def _listed(refs: frozenset[ObjectRef], entries: Mapping[UnitRef, Objects]) -> frozenset[ObjectRef]:
     """Those that some unit lists."""
-    return frozenset(ref for ref in refs if any(ref in objects for objects in entries.values()))
+    return refs & {ref for objects in entries.values() for ref in objects} if refs else refs

@@ -81,6 +81,8 @@ class Observer:
         self._jitter = jitter
         self._lock = threading.RLock()
         self._reflectors: dict[WatchKey, Reflector] = {}
+        self._sorted: tuple[Reflector, ...] = ()
+        """The reflectors in the order of their keys; replaced whole, so read without the lock."""
         self._threads: dict[WatchKey, threading.Thread] = {}
         self._unsettled: dict[ObjectRef, _Unsettled] = {}
         self._rewinds_told = 0
@@ -222,8 +224,7 @@ class Observer:
     # ------------------------------------------------------------------- private
 
     def _all(self) -> tuple[Reflector, ...]:
-        with self._lock:
-            return tuple(self._reflectors[key] for key in sorted(self._reflectors))
+        return self._sorted
 
     def _covering(self, ref: ObjectRef) -> tuple[Reflector, ...]:
         return tuple(reflector for reflector in self._all() if reflector.key.covers(ref))
@@ -240,6 +241,7 @@ class Observer:
         )
         with self._lock:
             self._reflectors[key] = reflector
+            self._sorted = tuple(self._reflectors[each] for each in sorted(self._reflectors))
         return reflector
 
     def _list(self, reflector: Reflector) -> None:

@@ -258,11 +258,13 @@ class Reflector:
             else:
                 self._position = version or self._position
             return
-        entry = entry_from(event.object, self.key, self._fleet_id)
+        metadata = mapping(event.object, "metadata")
+        name = (text(metadata, "namespace"), text(metadata, "name"))
+        change: Changed | None = None
         if event.type == "DELETED":
-            change = self.store.remove((entry.namespace, entry.name), version)
-        else:
-            change = self.store.put(entry)
+            change = self.store.remove(name, version)
+        elif not self.store.has_seen(name, version):  # our own writes were folded already
+            change = self.store.put(entry_from(event.object, self.key, self._fleet_id))
         if version and not is_newer(self._position, version):
             self._position = version
         if change is not None:

@@ -92,18 +92,23 @@ class KindStore:
             self.why_unknown = ""
         return changes
 
-    def put(self, entry: Entry) -> Changed | None:
-        """Take one object; None when it says nothing new (or was never stored: no version)."""
-        if not entry.resource_version:
-            return None
-        name = (entry.namespace, entry.name)
+    def has_seen(self, name: Name, resource_version: str) -> bool:
+        """Whether `put` of that version would say nothing new."""
+        if not resource_version:
+            return True
         with self._lock:
             held = self._entries.get(name)
             if held is not None:
-                if _is_stale(entry.resource_version, held.resource_version):
-                    return None
-            elif self._is_past(name, entry.resource_version):
+                return _is_stale(resource_version, held.resource_version)
+            return self._is_past(name, resource_version)
+
+    def put(self, entry: Entry) -> Changed | None:
+        """Take one object; None when it says nothing new (or was never stored: no version)."""
+        name = (entry.namespace, entry.name)
+        with self._lock:
+            if self.has_seen(name, entry.resource_version):
                 return None
+            held = self._entries.get(name)
             self._gone.pop(name, None)
             self._entries[name] = entry
             self._view = None

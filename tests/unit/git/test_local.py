@@ -76,3 +76,24 @@ def test_a_clone_is_never_written_to(origin):
 
     with open_local(origin.work) as repo, pytest.raises(Refused):
         repo.commit_files("refs/heads/x", {"a": b""}, "x")
+
+
+def test_a_tree_that_shares_files_with_earlier_ones_is_read_right(origin):
+    """Lines of earlier listings are used again, also where two branches are read in turn."""
+    commits = [
+        origin.commit({"a.yaml": "1", "b.yaml": "1", "c/ä.yaml": "1"}),
+        origin.commit({"a.yaml": "2"}),
+    ]
+    (origin.work / "b.yaml").unlink()
+    commits += [origin.commit({"d.yaml": "1"}), origin.commit({"a.yaml": "1", "b.yaml": "2"})]
+
+    with open_local(origin.work, "HEAD") as repo:
+        for commit in (commits[0], commits[3], commits[1], commits[2]):
+            listed = origin.git("ls-tree", "-r", "-z", commit).split("\0")
+            expected = sorted(line.split()[2] for line in listed if line)
+
+            assert expected == sorted(blob.oid for blob in repo.tree(commit))
+
+        one, other = repo.tree(commits[0]), repo.tree(commits[1])
+        shared = {blob.path for blob in other if any(blob is each for each in one)}
+        assert shared == {"b.yaml", "c/ä.yaml"}
