@@ -44,7 +44,7 @@ demo: $(READY) ## Watch four scenes on an embedded cluster (ARGS=--real, ARGS=--
 test: setup unit stories contract live ## Pass all tests: unit, stories, contract, live
 
 unit: $(READY)
-	@scripts/tier.sh unit $(PY) -m pytest tests/unit tests/shape tests/faults -q -n $(JOBS) -m "not faults"
+	@scripts/tier.sh unit $(PY) -m pytest tests/unit tests/shape tests/faults -q -n $(JOBS) -m "not faults and not full"
 
 stories: $(READY)
 	@scripts/tier.sh stories $(PY) -m pytest tests/stories -q -n $(JOBS) -m "not full"
