@@ -16,7 +16,6 @@ SECONDS ?= 15
 MINUTES ?= $(if $(SEEDS),0,10)
 SECTION ?= core
 ONLY ?=
-export PYTHONDONTWRITEBYTECODE := 1
 
 .PHONY: help setup demo test unit stories contract live live-full faults lint types check schemas bench cluster controlplane tools wheel clean
 
@@ -55,7 +54,9 @@ contract: $(READY)
 live: $(READY)
 	@scripts/tier.sh live $(PY) -m pytest tests/live -q -m "not full"
 
-live-full: setup ## Pass the long live tests too
+live-full: setup ## Pass the long tests too, and all examples of properties
+	@scripts/tier.sh unit-full $(PY) -m pytest tests/unit tests/shape tests/faults -q -n $(JOBS) \
+	  -m "not faults" --hypothesis-profile full
 	@scripts/tier.sh live-full $(PY) -m pytest tests/live tests/contract tests/stories -q
 
 faults: setup ## Run seeded mixes of faults (MINUTES=10, or SEEDS=200 SECONDS=15; SEED=7 runs one again)
