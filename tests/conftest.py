@@ -72,8 +72,19 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Unit tests first, whatever the random order: they fail in seconds."""
-    items.sort(key=lambda item: item.get_closest_marker("live") is not None)
+    """Unit tests first, whatever the random order: they fail in seconds.
+
+    Of these the ones that are given much time come first, so that no worker is left alone
+    with one of them at the end.
+    """
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[bool, float]:
+    if item.get_closest_marker("live") is not None:
+        return True, 0
+    patience = item.get_closest_marker("timeout")
+    return False, -patience.args[0] if patience is not None and patience.args else 0
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
