@@ -49,7 +49,7 @@ stories: $(READY)
 	@scripts/tier.sh stories $(PY) -m pytest tests/stories -q -n $(JOBS) -m "not full"
 
 contract: $(READY)
-	@scripts/tier.sh contract $(PY) -m pytest tests/contract -q -n $(JOBS)
+	@scripts/tier.sh contract $(PY) -m pytest tests/contract -q -n $(JOBS) --dist loadfile
 
 live: $(READY)
 	@scripts/tier.sh live $(PY) -m pytest tests/live -q -m "not full"
