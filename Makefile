@@ -16,7 +16,6 @@ SECONDS ?= 15
 MINUTES ?= $(if $(SEEDS),0,10)
 SECTION ?= core
 ONLY ?=
-export PYTHONDONTWRITEBYTECODE := 1
 
 .PHONY: help setup demo test unit stories contract live live-full faults lint types check schemas bench cluster controlplane tools wheel clean
 
@@ -44,18 +43,20 @@ demo: $(READY) ## Watch four scenes on an embedded cluster (ARGS=--real, ARGS=--
 test: setup unit stories contract live ## Pass all tests: unit, stories, contract, live
 
 unit: $(READY)
-	@scripts/tier.sh unit $(PY) -m pytest tests/unit tests/shape tests/faults -q -n $(JOBS) -m "not faults"
+	@scripts/tier.sh unit $(PY) -m pytest tests/unit tests/shape tests/faults -q -n $(JOBS) -m "not faults and not full"
 
 stories: $(READY)
 	@scripts/tier.sh stories $(PY) -m pytest tests/stories -q -n $(JOBS) -m "not full"
 
 contract: $(READY)
-	@scripts/tier.sh contract $(PY) -m pytest tests/contract -q
+	@scripts/tier.sh contract $(PY) -m pytest tests/contract -q -n $(JOBS) --dist loadfile
 
 live: $(READY)
 	@scripts/tier.sh live $(PY) -m pytest tests/live -q -m "not full"
 
-live-full: setup ## Pass the long live tests too
+live-full: setup ## Pass the long tests too, and all examples of properties
+	@scripts/tier.sh unit-full $(PY) -m pytest tests/unit tests/shape tests/faults -q -n $(JOBS) \
+	  -m "not faults" --hypothesis-profile full
 	@scripts/tier.sh live-full $(PY) -m pytest tests/live tests/contract tests/stories -q
 
 faults: setup ## Run seeded mixes of faults (MINUTES=10, or SEEDS=200 SECONDS=15; SEED=7 runs one again)

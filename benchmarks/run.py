@@ -82,7 +82,7 @@ def main() -> int:
 def _as_installed(folder: str) -> None:
     """Let the measured processes find bytecode, as an installed wheel has it.
 
-    make and CI turn it off, and then most of a start-up is the compiler.
+    Where the environment turns it off, most of a start-up is the compiler.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = folder

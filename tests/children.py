@@ -18,7 +18,6 @@ def run_python(
         env={
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(ROOT / "controller"),
-            "PYTHONDONTWRITEBYTECODE": "1",
             **environment,
         },
         capture_output=True,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from stoker.kube.client import Client
 from stoker.kube.https import HttpsTransport
@@ -25,9 +25,13 @@ from stoker.sim.git_http import GitServer
 
 # Speed is measured in benchmarks/ only: a busy machine must not fail a property.
 settings.register_profile(
-    "stoker", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "full", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
-settings.load_profile("stoker")
+settings.register_profile("quick", settings.get_profile("full"))
+settings.load_profile("quick")
+QUICK_SHARE = 0.3
+"""Of the examples that a property asks for, in the profile `quick`; `full` plays them all."""
+QUICK_LEAST = 10
 
 pytest.register_assert_rewrite("stories.crash.oracle")
 
@@ -51,10 +55,36 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     socket.getaddrinfo = _GETADDRINFO
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Play fewer examples of a property, unless with `--hypothesis-profile full`.
+
+    Here for all of them, so that a test says how many it needs and nothing of how it is run.
+    """
+    test: Any = getattr(item, "obj", None)
+    if not is_hypothesis_test(test) or settings.get_current_profile_name() != "quick":
+        return
+    asked = test._hypothesis_internal_use_settings
+    if asked.max_examples > QUICK_LEAST and not hasattr(test, "_played_quickly"):
+        fewer = max(QUICK_LEAST, round(asked.max_examples * QUICK_SHARE))
+        test._hypothesis_internal_use_settings = settings(asked, max_examples=fewer)
+        test._played_quickly = True
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Unit tests first, whatever the random order: they fail in seconds."""
-    items.sort(key=lambda item: item.get_closest_marker("live") is not None)
+    """Unit tests first, whatever the random order: they fail in seconds.
+
+    Of these the ones that are given much time come first, so that no worker is left alone
+    with one of them at the end.
+    """
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[bool, float]:
+    if item.get_closest_marker("live") is not None:
+        return True, 0
+    patience = item.get_closest_marker("timeout")
+    return False, -patience.args[0] if patience is not None and patience.args else 0
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -31,7 +31,7 @@ CLOCK = SystemClock()
 UNITS = 60
 NAMESPACE = "counts"
 POLL_SECONDS = 1.0
-IDLE_SECONDS = 10.0
+IDLE_SECONDS = 6.0
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,6 @@ def environment(folder: Path) -> dict[str, str]:
     return {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "controller"),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "HOME": str(folder),
         "LANG": "C.UTF-8",
         "XDG_STATE_HOME": str(folder / "state"),

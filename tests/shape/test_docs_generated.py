@@ -7,6 +7,7 @@ import re
 import pytest
 
 from shape.docs_console import ROOT, command_tree, script
+from shape.sources import nodes
 from stoker import settings
 from stoker.cli.reasons import all_reasons, reason_of
 from stoker.decide.eligible import FIT_RULES, RULES
@@ -102,8 +103,8 @@ def test_every_environment_variable_that_is_read_is_documented(generated):
 
 def codes_in_code():
     """Every constant given as `code=` or as the code of an error class, with its file."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, found in nodes():
+        for node in found:
             if isinstance(node, ast.keyword) and node.arg == "code":
                 yield node.value, path
             if isinstance(node, ast.ClassDef):

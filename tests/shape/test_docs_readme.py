@@ -80,7 +80,18 @@ def headings(place):
     return {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-") for title in found}
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if steps(p, "sh")], ids=lambda p: p.name)
+LONG = {"rehearsals.md"}
+"""Half a minute of rehearsals, which stories play as well: only `make live-full` types them."""
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.full] if page.name in LONG else [], id=page.name)
+        for page in PAGES
+        if steps(page, "sh")
+    ],
+)
 def test_blocks_that_need_no_cluster_run(page, tmp_path):
     """A stranger pastes them into an empty folder with nothing but the command installed."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
+from functools import cache
 
-import stoker
+from shape.sources import PACKAGE, nodes
 
-PACKAGE = Path(stoker.__file__).parent
 FORBIDDEN = frozenset(
     {
         *("eval", "exec", "compile", "__import__"),
@@ -17,10 +16,15 @@ FORBIDDEN = frozenset(
 )
 
 
-def calls():
+@cache
+def calls() -> list[tuple[str, str, ast.Call]]:
     """Every call in the package, as (file, what is called, the call)."""
-    for file in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    return list(_calls())
+
+
+def _calls():
+    for file, found in nodes():
+        for node in found:
             if isinstance(node, ast.Call):
                 yield f"{file.relative_to(PACKAGE.parent)}", ast.unparse(node.func), node
 

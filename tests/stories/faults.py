@@ -12,6 +12,10 @@ from stoker.kube.transport import Request, Response, Transport
 READS = ("GET",)
 
 
+def _nothing(request: Request) -> Response | None:
+    return None
+
+
 @dataclass
 class Faults:
     """Put between controller and server by `World(wrap=faults)`; both may change at any time.
@@ -20,12 +24,17 @@ class Faults:
     """
 
     gone: bool = False
-    refuse: Callable[[Request], Response | None] = lambda request: None
+    refuse: Callable[[Request], Response | None] = _nothing
     asked: list[Request] = field(default_factory=list)
 
     def __call__(self, inner: Transport) -> Transport:
         """The transport of one controller."""
         return _Faulty(inner, self)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everything passes."""
+        return not self.gone and self.refuse is _nothing
 
     @property
     def writes(self) -> list[str]:

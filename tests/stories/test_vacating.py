@@ -82,7 +82,7 @@ def test_the_only_replica_is_held_until_its_successor_serves(settled, how):
     assert is_clean(world)
 
 
-@pytest.mark.parametrize("how", ["cordon", "karpenter"])
+@pytest.mark.parametrize("how", ["cordon", pytest.param("karpenter", marks=pytest.mark.full)])
 def test_a_node_with_all_replicas_empties_one_by_one_above_the_floor(settled, how):
     world = settled(tiny(2), TWO)
     world.add_node(WorldNode("gpu-2"))

@@ -13,6 +13,7 @@ from typing import Any
 
 from stoker.cli.controller import build_work
 from stoker.cli.session import Session, Target
+from stoker.cli.world_news import Open, WorldNews
 from stoker.cli.world_repository import WorldRepository
 from stoker.clock import SystemClock
 from stoker.errors import Finding, StokerError
@@ -34,6 +35,7 @@ from stoker.sim.controlplane import ControlPlane
 from stoker.sim.kubelet import Kubelet
 from stoker.sim.kubelet_run import EngineMaker
 from stoker.sim.nodes import create_node, node_manifest
+from stoker.sim.recalling import Recalling
 from stoker.sim.start_times import StartTimes
 from stoker.sim.workloads import Workloads
 
@@ -69,7 +71,7 @@ class World:
         *,
         fleet_path: str = "clusters/local/fleet.yaml",
         times: StartTimes | None = None,
-        wrap: Callable[[Transport], Transport] = lambda transport: transport,
+        wrap: Callable[[Transport], Transport] = Open(),
         wrap_repo: Callable[[Repo], Repo] = lambda repo: repo,
         definitions: bool = True,
         fleet_id: str = "",
@@ -101,6 +103,7 @@ class World:
         self._load_probe = load_probe or (_no_engine if plane is None else None)
         self._ref = ref
         self._session: Session | None = None
+        self._news = WorldNews()
         self._starts = 0
         self.work: Work | None = None
         self.verdict: PassVerdict | None = None
@@ -113,8 +116,11 @@ class World:
         self.workloads = None
         if isinstance(self.server, MemoryServer):
             self.workloads = Workloads(self.cluster, self.server, version_of=self.server.version_of)
+        watching: Client = self.cluster
+        if isinstance(self.server, MemoryServer):
+            watching = Recalling(self.server, self.server.version_of, user_agent="world")
         self.kubelet = Kubelet(
-            self.cluster,
+            watching,
             self.clock,
             self.server,
             engines=None if engines is None else engines(self.clock),
@@ -205,7 +211,7 @@ class World:
             clock=self.clock,
             allow_file=True,
         )
-        transport = self._wrap(self.server)
+        transport, self._news = self._wrap(self.server), WorldNews()
         if self._renderer is not None:
             self._renderer.memo = RenderMemo()
         self._session = Session(
@@ -248,7 +254,7 @@ class World:
             except StokerError as error:
                 self.source_failure = finding_of(error)
                 return None
-        self.work.parts.observer.refresh()
+        self.work.parts.observer.refresh(self._news.unwritten(self.server, self._wrap))
         self.verdict = self.work.run(PassRequest(PassKind.FULL, revision, finding))
         self.work.publisher.turn()
         return self.work.last

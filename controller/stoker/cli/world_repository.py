@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,6 +40,10 @@ class WorldRepository:
     """Both below `folder`; made by `made`, or by `copied` from another."""
 
     folder: Path
+    _told: dict[tuple[str, ...], tuple[str, str]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """By question the tip that it was answered at, and the answer."""
 
     @classmethod
     def made(cls, folder: Path) -> Self:
@@ -84,12 +88,23 @@ class WorldRepository:
         return (self.bare / "refs" / "heads" / "main").read_text(encoding="ascii").strip()
 
     def show(self, what: str) -> str:
-        """A file of the bare repository as `REF:PATH`; empty when there is none."""
-        return self._asked("show", what)
+        """A file of the bare repository as `REF:PATH`, the ref in full; empty when there is none."""
+        return self._answer(what.partition(":")[0], "show", what)
 
     def count(self, ref: str) -> int:
-        """How many commits lead to a ref; 0 where there is none."""
-        return int(self._asked("rev-list", "--count", ref) or 0)
+        """How many commits lead to a full ref; 0 where there is none."""
+        return int(self._answer(ref, "rev-list", "--count", ref) or 0)
+
+    def _answer(self, ref: str, *question: str) -> str:
+        """Git is asked again only once the ref has moved: who waits for a word asks each second."""
+        try:
+            tip = (self.bare / ref).read_text(encoding="ascii")
+        except OSError:  # no such ref, or a packed one
+            return self._asked(*question)
+        told = self._told.get(question)
+        if told is None or told[0] != tip:
+            told = self._told[question] = (tip, self._asked(*question))
+        return told[1]
 
     def _asked(self, *arguments: str) -> str:
         done = subprocess.run(

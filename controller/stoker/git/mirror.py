@@ -30,15 +30,8 @@ MAINTENANCE_SECONDS = 24 * 3600.0
 LOOSE_OBJECTS_KEPT = 2000
 PACKS_KEPT = 50
 """Git's own `gc --auto` packs at 6,700 loose objects or 50 packs."""
-LITTER = (
-    "*.lock",
-    "refs/**/*.lock",
-    "objects/**/*.lock",
-    "objects/**/tmp_*",
-    "objects/pack/*.keep",
-    "fast_import_crash_*",
-    "gc.pid",
-)
+LITTER = ("*.lock", "objects/pack/*.keep", "fast_import_crash_*", "gc.pid")
+"""What lies at one depth; locks and `tmp_*` at any depth are found in one walk."""
 FETCH_OPTIONS = (
     "--no-tags",
     "--no-recurse-submodules",
@@ -184,12 +177,19 @@ class Mirror:
         shutil.rmtree(old, ignore_errors=True)
         self.corrupt = False
 
+    def _deep(self) -> Iterator[Path]:
+        """Locks below refs, locks and half-written objects below objects."""
+        for part, prefix in (("refs", ""), ("objects", "tmp_")):
+            for folder, _, names in os.walk(self.path / part):
+                for name in names:
+                    if name.endswith(".lock") or (prefix and name.startswith(prefix)):
+                        yield Path(folder, name)
+
     def _sweep(self) -> None:
         """Delete what a killed git left behind; safe because nobody else can be writing."""
-        for pattern in LITTER:
-            for path in self.path.glob(pattern):
-                with suppress(OSError):
-                    path.unlink()
+        for path in [*(p for pattern in LITTER for p in self.path.glob(pattern)), *self._deep()]:
+            with suppress(OSError):
+                path.unlink()
         for path in self.path.glob("objects/incoming-*"):
             shutil.rmtree(path, ignore_errors=True)
 

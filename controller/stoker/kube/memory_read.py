@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from stoker.kube.memory_call import Call
 from stoker.kube.memory_errors import StatusAnswer, bad_request, internal
-from stoker.kube.memory_kinds import Resource
 from stoker.kube.memory_store import Store, Stored
 
 __all__ = ["Lists", "Selector", "metadata_only", "partial_wanted", "selector_of"]
@@ -89,7 +88,8 @@ class Lists:
                 json.dumps(metadata_only(s.manifest), separators=(",", ":")).encode() for s in found
             ]
         else:
-            items = [_item_text(stored, call.resource) for stored in found]
+            is_custom = call.resource.crd is not None
+            items = [stored.text() if is_custom else stored.item() for stored in found]
         start = json.dumps(head, separators=(",", ":")).encode()[:-1]
         return b"%s,%s[%s]}" % (start, b'"items":', b",".join(items))
 
@@ -128,14 +128,6 @@ def _expired_or_bad(token: str) -> tuple[int, list[Stored]]:
         " start a new list without the continue parameter."
     )
     raise StatusAnswer(410, "Expired", text)
-
-
-def _item_text(stored: Stored, resource: Resource) -> bytes:
-    """Items of built-in lists carry neither kind nor apiVersion."""
-    if resource.crd is not None:
-        return stored.text()
-    bare = {k: v for k, v in stored.manifest.items() if k not in {"kind", "apiVersion"}}
-    return json.dumps(bare, separators=(",", ":")).encode()
 
 
 def _check_version(call: Call, current: int) -> None:

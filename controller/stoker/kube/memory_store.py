@@ -33,12 +33,20 @@ class Stored:
     manifest: dict[str, Any]
     version: int
     _text: bytes = b""
+    _item: bytes = b""
 
     def text(self) -> bytes:
         """The manifest as JSON."""
         if not self._text:
             self._text = json.dumps(self.manifest, separators=(",", ":")).encode()
         return self._text
+
+    def item(self) -> bytes:
+        """As an item of a list of a built-in kind, which says neither kind nor apiVersion."""
+        if not self._item:
+            bare = {k: v for k, v in self.manifest.items() if k not in {"kind", "apiVersion"}}
+            self._item = json.dumps(bare, separators=(",", ":")).encode()
+        return self._item
 
 
 @dataclass(frozen=True, slots=True)

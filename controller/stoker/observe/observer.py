@@ -126,10 +126,15 @@ class Observer:
             elif not self._running and reflector.why_unknown():
                 self._list(reflector)
 
-    def refresh(self) -> None:
-        """List everything again, at once; meant for commands that run without threads."""
+    def refresh(self, is_current: Callable[[WatchKey], bool] = lambda _: False) -> None:
+        """List everything again, at once; meant for commands that run without threads.
+
+        Whoever knows that a list would tell nothing new of a kind says so (`is_current`); a
+        kind whose last list failed is listed all the same.
+        """
         for reflector in self._all():
-            self._list(reflector)
+            if not (is_current(reflector.key) and reflector.is_synced):
+                self._list(reflector)
 
     # ------------------------------------------------------------ our own writes
 

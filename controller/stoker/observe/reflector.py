@@ -101,6 +101,11 @@ class Reflector:
         self._list_failures += 1
         return self._backoff(self._list_failures)
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether the last list or watch went well."""
+        return not (self._must_list or self._blind_since is not None or self.store.why_unknown)
+
     def why_unknown(self) -> str:
         """Empty while the cache can be trusted, else why not."""
         blind_since = self._blind_since

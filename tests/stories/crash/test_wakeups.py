@@ -78,7 +78,13 @@ class Eventful:
         raise TimeoutError(f"no rest within {LONGEST} s")
 
 
-@pytest.mark.parametrize("nodes", [6, 5], ids=["with a spare node", "with none to spare"])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        pytest.param(6, id="with a spare node"),
+        pytest.param(5, id="with none to spare", marks=pytest.mark.full),
+    ],
+)
 def test_every_phase_comes_to_its_end_without_the_full_pass(new_life, nodes):
     life = new_life(nodes)
     rig = Eventful(life)

@@ -52,10 +52,13 @@ def test_planted_locks_do_not_stop_the_next_fetch(origin, open_repo, tmp_path):
     for lock in ("index.lock", "packed-refs.lock", "shallow.lock", "config.lock", "HEAD.lock"):
         (mirror / lock).touch()
     tracked.with_name(f"{tracked.name}.lock").touch()
+    (mirror / "objects" / "info").mkdir(exist_ok=True)
+    for half in ("info/commit-graph.lock", "pack/tmp_pack_x", "pack/pack-x.keep", "tmp_obj_x"):
+        (mirror / "objects" / half).touch()
     second = origin.commit({"a": "2"})
 
     assert repo.fetch().commit == second
-    assert not list(mirror.rglob("*.lock"))
+    assert not [*mirror.rglob("*.lock"), *mirror.rglob("tmp_*"), *mirror.rglob("*.keep")]
 
 
 def test_a_killed_fetch_leaves_a_usable_mirror(origin, open_repo, tmp_path, monkeypatch):

@@ -74,6 +74,28 @@ def test_refresh_lists_everything_again():
     assert replicas(observer) == 5
 
 
+def test_refresh_leaves_out_what_its_caller_knows_to_be_current():
+    observer, cluster = watched(deployment("d1"))
+    cluster.add(deployment("d1", replicas=5))
+
+    observer.refresh(lambda key: key == DEPLOYMENTS)
+
+    assert replicas(observer) != 5
+
+
+def test_refresh_lists_what_could_not_be_listed_whoever_calls_it_current():
+    """Unknown is not unchanged."""
+    observer, cluster = watched(deployment("d1"))
+    cluster.failing["Deployment"] = broken()
+    observer.refresh()
+    cluster.failing.clear()
+    cluster.add(deployment("d1", replicas=5))
+
+    observer.refresh(lambda _: True)
+
+    assert replicas(observer) == 5
+
+
 def test_an_answered_write_is_seen_before_the_next_decision():
     """a.5 W7: no second scale, wake or drain because the watch lags behind our own write."""
     observer, cluster = watched(deployment("d1"))
