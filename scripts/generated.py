@@ -326,8 +326,6 @@ def _field_tables() -> dict[str, str]:
         named = [f"`{field}`" for field in fields]
         for field, values in REFUSED_VALUES.get(kind, {}).items():
             named += [f"`{field}: {value}`" for value in values]
-        if kind == "ModelService":
-            named.append("`spec.parallelism.nodes` above 1")
         refused.append((kind, ", ".join(sorted(named))))
     tables["refused"] = _table(("kind", "refused"), refused)
     return tables

@@ -116,7 +116,10 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     looked, state.looked = state.looked, None  # a pass that is aborted leaves nothing
     parts.observer.health_rules = health_rules(desired)
     news = parts.observer.news()
-    seen = observe(parts.observer, desired, found.now_ms)
+    owned = parts.store.known
+    if owned is None and reach >= Reach.DIFF:
+        owned = parts.store.stored()
+    seen = observe(parts.observer, desired, found.now_ms, owned)
     held = state.holding
     if seen.reconcile != held.handled:
         held.handled, held.retries = seen.reconcile, {}

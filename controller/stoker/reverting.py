@@ -39,6 +39,8 @@ OF_TEMPLATE = (
     "cuda_graphs",
     "tensor_parallel",
     "pipeline_parallel",
+    "nodes",
+    "group_key",
     "gpu_resource",
     "gpu_min_memory_bytes",
     "gpu_products",

@@ -6,6 +6,7 @@ import pytest
 
 from stoker.cli.app import run
 from stoker.cli.world import CLUSTER_UID, WorldNode
+from stoker.sim.groups import group_definition
 from stories.files import EXAMPLES, example
 from stories.looks import is_clean, serving
 
@@ -19,10 +20,16 @@ L4 = tuple(
     )
     for number in (1, 2, 3, 4, 5)
 )
+RACKS = tuple(
+    WorldNode(f"h100-{rack}{number}", {"pool": "h100", "example.com/rack": rack}, gpus=4)
+    for rack in ("a", "b")
+    for number in (1, 2)
+)
 SCENES = {
     "quickstart": ("local", GPUS, {"qwen-0-5b": 2}),
     "scheduler": ("scheduler", GPUS, {"rerank-m3": 2}),
     "bundle": ("bundle", GPUS[:1], {}),
+    "groups": ("groups", RACKS, {"large-405b": 2}),
     "two-pools": ("prod-eu", L4, {"qwen-7b": 3, "embed-e5": 2}),
     "two-clusters": ("prod-eu", GPUS, {"qwen-7b": 2}),
     "two-clusters/us": ("prod-us", GPUS, {"qwen-7b": 1}),
@@ -57,8 +64,9 @@ def test_an_example_validates_and_renders(name, capsys):
 @pytest.mark.parametrize("name", SCENES)
 def test_an_example_converges(new_world, name):
     fleet, nodes, replicas = SCENES[name]
-    folder = "local" if fleet in {"scheduler", "bundle"} else fleet
+    folder = "local" if fleet in {"scheduler", "bundle", "groups"} else fleet
     world = new_world(*nodes, fleet_path=f"clusters/{folder}/fleet.yaml")
+    world.cluster.apply(group_definition(), manager="install")
     files = example(name.partition("/")[0])
 
     if name.endswith("/us"):

@@ -21,6 +21,7 @@ from stoker.model.outcome import ObjectOutcome, Result
 from stoker.model.plan import Retirement, RetireStage
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.times import rfc3339
+from stoker.model.workload import workload_ref
 from stoker.objects import names
 from stoker.objects.owned import owned
 
@@ -32,8 +33,8 @@ _FIRST_TO_GO = "-1000"
 
 
 def retirement_ref(unit: UnitRef, retirement: Retirement) -> ObjectRef:
-    """The Deployment that leaves."""
-    return ObjectRef("apps", "Deployment", unit.namespace, retirement.name)
+    """The Deployment or LeaderWorkerSet that leaves."""
+    return workload_ref(unit.namespace, retirement.name, grouped=retirement.grouped)
 
 
 def retirement_jobs(

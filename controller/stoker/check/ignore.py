@@ -10,13 +10,16 @@ from stoker.errors import Finding
 from stoker.model.fleet import Desired, ModelService, PlacementMode
 from stoker.model.ignore_rule import IgnoreRule
 from stoker.model.manifest import Manifest, ManifestSet
-from stoker.model.refs import UnitRef
+from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.workload import is_workload
 from stoker.objects.ignored import pointer_parts, targets
+from stoker.objects.kinds import pod_template_paths
 
 __all__ = ["find_covered"]
 
 _COUNT = ("spec", "replicas")
-_PLACE = ("spec", "template", "spec", "affinity", "nodeAffinity")
+_PLACE = ("spec", "affinity", "nodeAffinity")
+"""Inside a pod template."""
 
 
 def find_covered(desired: Desired, sets: tuple[ManifestSet, ...]) -> dict[UnitRef, list[Finding]]:
@@ -29,20 +32,21 @@ def find_covered(desired: Desired, sets: tuple[ManifestSet, ...]) -> dict[UnitRe
         unit = desired.unit(item.unit)
         if unit is None or not isinstance(unit.spec, ModelService):
             continue
-        decided = _decided(unit.spec)
         for number, rule in enumerate(rules):
             for manifest in item.manifests:
-                if manifest.ref.kind == "Deployment" and targets(rule, manifest):
+                if is_workload(manifest.ref) and targets(rule, manifest):
+                    decided = _decided(unit.spec, manifest.ref)
                     found.setdefault(item.unit, []).extend(
                         _findings(desired, number, rule, manifest, decided)
                     )
     return found
 
 
-def _decided(spec: ModelService) -> tuple[tuple[str, ...], ...]:
-    """Where the decisions about a service stand in its Deployments."""
+def _decided(spec: ModelService, ref: ObjectRef) -> tuple[tuple[str, ...], ...]:
+    """Where the decisions about a service stand in its workloads."""
     if spec.placement_mode is PlacementMode.NODES:
-        return (_COUNT, _PLACE)
+        paths = pod_template_paths(ref.group, ref.kind)
+        return (_COUNT, *((*path, *_PLACE) for path in paths))
     return () if spec.scaling_mode is not None else (_COUNT,)
 
 

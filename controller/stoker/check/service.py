@@ -11,6 +11,7 @@ from typing import Any
 from stoker.errors import Finding
 from stoker.model.fleet import ModelService, Unit
 from stoker.model.manifest import Manifest
+from stoker.objects.kinds import pod_specs_of
 
 __all__ = ["check_service"]
 
@@ -26,9 +27,9 @@ def check_service(unit: Unit, spec: ModelService, manifests: tuple[Manifest, ...
     for manifest in manifests:
         if not manifest.frozen_template:
             continue
-        for finding in _pod_findings(unit, spec, _pod_spec(manifest)):
-            if finding not in findings:
-                findings.append(finding)
+        for pod in pod_specs_of(manifest.body, manifest.ref.group, manifest.ref.kind):
+            found = _pod_findings(unit, spec, pod)
+            findings.extend(finding for finding in found if finding not in findings)
     return findings
 
 
@@ -45,13 +46,6 @@ def _pod_findings(unit: Unit, spec: ModelService, pod: Mapping[str, Any]) -> Ite
     yield from _grace(unit, spec, pod)
     init_containers = [c for c in pod.get("initContainers") or () if isinstance(c, dict)]
     yield from _devices(unit, [*init_containers, *containers])
-
-
-def _pod_spec(manifest: Manifest) -> Mapping[str, Any]:
-    value: Any = manifest.body
-    for key in ("spec", "template", "spec"):
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, dict) else {}
 
 
 def _grace(unit: Unit, spec: ModelService, pod: Mapping[str, Any]) -> Iterator[Finding]:

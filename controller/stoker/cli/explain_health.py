@@ -9,6 +9,7 @@ from stoker.cli.diff_forms import secrets_of
 from stoker.model.change import Action
 from stoker.model.outcome import Health
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.workload import is_workload
 from stoker.objects.health import ABSENT, HealthVerdict, health_of
 from stoker.objects.health_rules import HealthRules
 from stoker.report.status_rows import clean
@@ -45,7 +46,7 @@ def _rendered(found: Compared, unit: UnitRef) -> list[ObjectRef]:
 
 
 def _served(ref: ObjectRef) -> bool:
-    return (ref.group, ref.kind) == ("apps", "Deployment")
+    return is_workload(ref)
 
 
 def _verdict(found: Compared, ref: ObjectRef, rules: HealthRules) -> HealthVerdict:

@@ -24,6 +24,7 @@ from stoker.kube.errors import NotFound
 from stoker.loop.lease import Lease
 from stoker.model.ports import Clock, Cluster
 from stoker.model.refs import ObjectRef
+from stoker.model.workload import GROUP_KIND, LWS_VERSION
 from stoker.objects.names import (
     DRAINING_SINCE,
     FLEET_ID,
@@ -44,6 +45,7 @@ _USUAL = (
     ("", "Service", "v1"),
     ("", "ServiceAccount", "v1"),
     ("apps", "Deployment", "v1"),
+    (*GROUP_KIND, LWS_VERSION),
     ("policy", "PodDisruptionBudget", "v1"),
 )
 """Looked through in every namespace of the fleet, for what a lost inventory may not list."""

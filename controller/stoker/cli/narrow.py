@@ -8,6 +8,7 @@ from typing import Any
 from stoker.model.change import Change, ChangeSet
 from stoker.model.live import LiveView
 from stoker.model.refs import ObjectRef
+from stoker.model.workload import workload_ref
 from stoker.objects.selectors import Selector
 
 __all__ = ["body_of", "replaced_name", "selected", "within"]
@@ -35,7 +36,7 @@ def selected(changes: ChangeSet, selector: Selector, live: LiveView) -> ChangeSe
         leaving = tuple(
             r
             for r in unit.retirements
-            if chosen(ObjectRef("apps", "Deployment", space, r.name), {})
+            if chosen(workload_ref(space, r.name, grouped=r.grouped), {})
         )
         if kept or leaving:
             units.append(replace(unit, changes=kept, retirements=leaving))

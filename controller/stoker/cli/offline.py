@@ -19,7 +19,7 @@ from stoker.model.ports import Repo
 from stoker.model.refs import SourceRevision
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import Snapshot
-from stoker.objects.names import deployment_name, fleet_id_of
+from stoker.objects.names import deployment_name, fleet_id_of, group_name
 from stoker.render import Renderer, render, shape
 from stoker.source import SourceMemo, source
 
@@ -102,13 +102,19 @@ def _one_decision(unit: Unit, service: ModelService, rev: str, node: str) -> Ser
     where = "" if scheduler else node
     count = 1 if service.replicas is None else service.replicas
     pools = service.pools or ("",)
+    groups = service.nodes > 1
+    named_by = group_name if groups else deployment_name
+    others = tuple(f"{node}-{number}" for number in range(2, service.nodes + 1))
     placement = Placement(
-        name=service.adopt or deployment_name(unit.ref.name, where, rev),
+        name=service.adopt or named_by(unit.ref.name, where, rev),
         rev=rev,
         node=where,
         node_uid="",
         pool=pools[0],
         count=count,
+        size=service.nodes,
+        nodes=(node, *others) if groups and where else (),
+        domain="zone" if groups and where else "",
     )
     return ServiceDecision(
         ref=unit.ref,
@@ -118,4 +124,6 @@ def _one_decision(unit: Unit, service: ModelService, rev: str, node: str) -> Ser
         count=CountReason("Git", "spec.replicas"),
         floor=service.floor(count),
         placements=(placement,),
+        groups=(placement.name,) if groups else (),
+        size=service.nodes,
     )

@@ -18,6 +18,7 @@ from stoker.cli.style import Style, one_line
 from stoker.model.change import Action, Change, ChangeSet, FieldChange, Impact, UnitChanges
 from stoker.model.fleet import Desired
 from stoker.model.refs import UnitRef
+from stoker.model.workload import is_workload
 from stoker.objects import names
 
 __all__ = ["diff_text"]
@@ -177,7 +178,7 @@ def _note(change: Change) -> str:
 
 def _change_head(change: Change, style: Style) -> str:
     mark, colour = _MARKS.get(change.action, ("         ", "dim"))
-    node = _node_of(change) if change.ref.kind == "Deployment" else ""
+    node = _node_of(change) if is_workload(change.ref) else ""
     place = f"{change.ref.namespace}/" if change.ref.namespace else ""
     name = f"{change.ref.kind} {place}{change.ref.name}" + (f"  {node}" if node else "")
     head = f"{style.paint(mark, colour)} {name}"

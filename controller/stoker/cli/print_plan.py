@@ -199,8 +199,9 @@ def _cost(desired: Desired, before: Snapshot, decision: ServiceDecision) -> str:
     ]
     if service is None or any(pool not in prices for pool in {*after, *old}):
         return "-"
-    now = sum(prices[pool] for pool in old) * service.gpu_count
-    then = sum(prices[pool] for pool in after) * service.gpu_count
+    gpus = service.gpu_count * service.nodes
+    now = sum(prices[pool] for pool in old) * gpus
+    then = sum(prices[pool] for pool in after) * gpus
     return f"{now:.2f} -> {then:.2f}" if now != then else f"{then:.2f}"
 
 

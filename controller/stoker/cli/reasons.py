@@ -148,6 +148,7 @@ _RULES = {
     "pods": "The node takes no further pod.",
     "pool": "The node is in none of the service's pools.",
     "pool-base": "Another pool lacks replicas of its base (placement.pools[].base), which comes first.",
+    "group-domain": "Too few nodes with one value of placement.groupTopology.key fit: a group starts whole.",
     "spot-share": "As many replicas as placement.spot.maxPercent allows stand on spot already.",
     "quarantined": "Starts failed on the node: it is left out, for 10 minutes first, at most 24 hours.",
     "taint": "The node has a taint that the pod does not tolerate.",

@@ -88,15 +88,15 @@ def book_missing_pods(
     for service in services:
         shape = shapes.get(service.ref)
         for placement in service.placements:
-            missing = sum(1 for slot in slots_of(placement) if not slot.bound)
-            room = rooms.get(placement.node)
-            if not missing or room is None:
-                continue
-            requests = _requests(placement, shape)
-            if requests is None:
-                room.close()
-            else:
-                room.take(requests, missing)
+            lacking = [node for slot in slots_of(placement) for node in slot.lacking]
+            requests = _requests(placement, shape) if lacking else None
+            for node in lacking:
+                if (room := rooms.get(node)) is None:
+                    continue
+                if requests is None:
+                    room.close()
+                else:
+                    room.take(requests)
 
 
 def _requests(placement: LivePlacement, shape: UnitShape | None) -> Resources | None:

@@ -41,8 +41,13 @@ class Case:
 
     @property
     def need(self) -> Need:
-        """What one replica takes of a node."""
+        """What one replica takes of a node, or of each node of its group."""
         return Need(self.shape.shape.requests, self.spec.gpu_resource)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica; of a group those of all its pods."""
+        return self.need.gpus * self.spec.nodes
 
     @property
     def weights(self) -> tuple[str, str]:

@@ -62,7 +62,7 @@ class Ledger:
         if self.most_moves is None and self.most_gpus is None:
             return NO_LIMIT
         others = {r: n for r, n in self.moving.items() if n and r != case.ref}
-        gpus = max(1, case.need.gpus)
+        gpus = max(1, case.gpus)
         busy = sum(n * self.gpus.get(ref, 1) for ref, n in others.items())
         rooms: list[tuple[int, str]] = []
         if self.most_moves is not None:
@@ -78,7 +78,7 @@ class Ledger:
     def note(self, case: Case, moving: int) -> None:
         """The service has so many replicas in motion after its turn."""
         self.moving[case.ref] = moving
-        self.gpus[case.ref] = max(1, case.need.gpus)
+        self.gpus[case.ref] = max(1, case.gpus)
 
 
 def ledger_of(fleet: Fleet, cases: Iterable[Case], index: Index, nodes: Iterable[Node]) -> Ledger:
@@ -129,12 +129,12 @@ def voluntary_departures(case: Case, judged: Iterable[Judged]) -> int:
     """Replicas on their way out, until their pods are told to stop; not those of nodes that
     are noticed.
     """
-    noticed = {j.slot.node for j in judged if j.notice is not None}
+    noticed = {name for j in judged if j.notice is not None for name in j.slot.nodes}
     return sum(
         1
         for placement in case.state.placements
         for pod in departing_pods(placement)
-        if pod.phase is not ReplicaPhase.TERMINATING and pod.node not in noticed
+        if pod.phase is not ReplicaPhase.TERMINATING and noticed.isdisjoint(pod.nodes)
     )
 
 

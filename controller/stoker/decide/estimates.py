@@ -114,6 +114,7 @@ class Estimates:
                 [spec.tensor_parallel, spec.pipeline_parallel, spec.gpu_count, spec.gpu_resource],
                 str(spec.cache.type),
                 *([spec.cache.image] if spec.cache.image else []),
+                *([spec.nodes] if spec.nodes > 1 else []),
             ]
             model = [spec.model_uri, spec.model_revision]
             whole = digest([model, run, node_class(labels), list(path)])

@@ -83,7 +83,8 @@ def _why_undecided(desired: Desired, ref: UnitRef) -> str:
 
 def _headline(decision: ServiceDecision, plan: Plan, record: str) -> str:
     wants = "?" if decision.replicas is None else str(decision.replicas)
-    state = [f"{decision.ready} Ready", f"{decision.warming} warming"]
+    groups = f" of groups of {decision.size} pods" if decision.size > 1 else ""
+    state = [f"{decision.ready} Ready{groups}", f"{decision.warming} warming"]
     if decision.holds:
         state.append(", ".join(hold.code for hold in decision.holds))
     line = f"{decision.ref.short}  wants {wants}: {', '.join(state)}"
@@ -167,7 +168,8 @@ def _steps(decision: ServiceDecision) -> Iterable[str]:
     yield "NOW"
     for placement in starts:
         instead = f" for {placement.replaces}" if placement.replaces else ""
-        where = f" on {placement.node}" if placement.node else ""
+        named = "+".join(placement.nodes) or placement.node
+        where = f" on {named}" if named else ""
         yield f"  create {placement.name} x{placement.count}{where}{instead}"
     for retirement in decision.retirements:
         left = f", keeps {retirement.keep}" if retirement.keep else ""

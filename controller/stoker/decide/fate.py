@@ -16,7 +16,7 @@ from stoker.decide.place import Index
 from stoker.decide.slots import Slot, Standing, slots_of
 from stoker.model.fleet import PlacementMode
 from stoker.model.moves import OnNotice
-from stoker.model.snapshot import LivePlacement, Notice
+from stoker.model.snapshot import LivePlacement, Node, Notice
 from stoker.objects.names import pool_of_place
 
 __all__ = ["Fate", "Judged", "is_home", "judge", "latest_stop_ms", "victims"]
@@ -75,8 +75,9 @@ def judge(case: Case, index: Index) -> tuple[Judged, ...]:
 
 
 def is_home(case: Case, placement: LivePlacement) -> bool:
-    """Whether the Deployment is of the service's placement mode."""
-    return bool(placement.node) == (case.spec.placement_mode is PlacementMode.NODES)
+    """Whether the workload is of the service's placement mode, and of groups if those are."""
+    mode = bool(placement.node) == (case.spec.placement_mode is PlacementMode.NODES)
+    return mode and (placement.size > 1) == (case.spec.nodes > 1)
 
 
 def victims(judged: Iterable[Judged]) -> list[Judged]:
@@ -103,17 +104,18 @@ def latest_stop_ms(case: Case, notice: Notice | None) -> int | None:
 
 def _judged(case: Case, index: Index, slot: Slot) -> Judged:
     node = index.node(slot.node)
-    lost = (
-        node is not None and not node.ready and slot.bound and slot.standing is not Standing.READY
-    )
+    known = [found for name in slot.nodes if (found := index.node(name)) is not None]
+    dead = any(not found.ready for found in known)
+    lost = dead and slot.bound and slot.standing is not Standing.READY
     if slot.standing is Standing.WARMING and (lost or _has_failed_here(case, slot)):
         slot = replace(slot, standing=Standing.STUCK)
     outdated = slot.placement.rev != case.rev or not is_home(case, slot.placement)
-    told = node.notice if node is not None else None
-    notice = None if told is not None and told.vacates else told
+    going = _first_to_go(known)
+    notice = going.notice if going is not None else None
     anywhere = bool(pool_of_place(slot.node) and index.pool(case, slot.node))
-    forced = _forced_reason(slot, gone=node is None and not anywhere, notice=notice)
-    reason = forced or _moving_reason(case, index, slot, known=node is not None)
+    gone = _gone(index, slot) if slot.placement.size > 1 else node is None and not anywhere
+    forced = _forced_reason(slot, gone=gone, going=going)
+    reason = forced or _moving_reason(case, index, slot, known)
     if slot.standing is Standing.LEAVING:
         fate, reason = Fate.LEAVING, reason or "no longer wanted"
     elif forced:
@@ -128,29 +130,50 @@ def _has_failed_here(case: Case, slot: Slot) -> bool:
     """Whether its engine crashed on a node that is left out for it. That it runs again between two
     crashes makes it no capacity: its substitute elsewhere would be given up and bought again.
     """
-    return slot.pod is not None and slot.pod.restarts > 0 and bool(case.bars.why(slot.node))
+    pod = slot.pod
+    return pod is not None and pod.restarts > 0 and any(map(case.bars.why, slot.nodes))
 
 
-def _forced_reason(slot: Slot, *, gone: bool, notice: Notice | None) -> str:
+def _first_to_go(nodes: Iterable[Node]) -> Node | None:
+    """The node whose notice forces the replica away first; of a group any of them does."""
+    told = [node for node in nodes if node.notice is not None and not node.notice.vacates]
+    return min(told, default=None, key=_deadline)
+
+
+def _deadline(node: Node) -> tuple[bool, int, str]:
+    deadline_ms = node.notice.deadline_ms if node.notice is not None else None
+    return deadline_ms is None, deadline_ms or 0, node.name
+
+
+def _gone(index: Index, slot: Slot) -> bool:
+    """Whether a node is gone that a pod of the group waits for."""
+    return any(index.node(name) is None for name in slot.lacking)
+
+
+def _forced_reason(slot: Slot, *, gone: bool, going: Node | None) -> str:
     """A pod on a node that the snapshot lacks stays as it is: a node may be newer than the
 
     snapshot, and if it is gone Kubernetes removes the pod. A pod that waits for such a node
     waits for nothing.
     """
-    if notice is not None:
-        return f"node {slot.node} goes away ({notice.kind})"
+    if going is not None and going.notice is not None:
+        return f"node {going.name} goes away ({going.notice.kind})"
     if gone and slot.placement.node and not slot.bound:
+        if slot.placement.size > 1:
+            return "a node of its group is gone"
         pool = pool_of_place(slot.node)
         return f"pool {pool} is none of its pools" if pool else f"node {slot.node} is gone"
     return ""
 
 
-def _moving_reason(case: Case, index: Index, slot: Slot, *, known: bool) -> str:
+def _moving_reason(case: Case, index: Index, slot: Slot, known: Iterable[Node]) -> str:
+    if (slot.placement.size > 1) != (case.spec.nodes > 1):
+        return f"parallelism.nodes is now {case.spec.nodes}"
     if not is_home(case, slot.placement):
         return f"placement.mode is now {case.spec.placement_mode}"
     if slot.placement.rev != case.rev:
         return f"rev {slot.placement.rev} -> {case.rev}"
-    return index.must_move(case, slot.node) if known else ""
+    return next((why for node in known if (why := index.must_move(case, node.name))), "")
 
 
 def _dearness(case: Case, index: Index, node: str) -> tuple[Decimal, int]:

@@ -77,10 +77,11 @@ def held_for_capacity(
         return Hold("WaitingForDeparture", message, _when(departing[0]))
     listed = [pool.name for pool in case.ask.pools if closed.pool(pool.name) is None]
     pools = ", ".join(listed) or "any pool (the service has none)"
-    remedy = (
-        f"{_count(case.need.gpus, 'free GPU')} on one node of {pools};"
-        f" whenFull is {case.spec.when_full}, {_asked(case, shortfall.waits)}"
-    )
+    gpus, size = _count(case.need.gpus, "free GPU"), case.spec.nodes
+    where = f"{gpus} on one node of {pools}"
+    if size > 1:
+        where = f"{gpus} on each of {size} nodes with the same {case.spec.group_key}, in {pools}"
+    remedy = f"{where}; whenFull is {case.spec.when_full}, {_asked(case, shortfall.waits)}"
     opens_ms = case.bars.opens_ms()
     if opens_ms is not None and any(tally.rule == "quarantined" for tally in tallies):
         remedy += f"; the first quarantine ends at {rfc3339(opens_ms)}"
@@ -177,14 +178,17 @@ def departing_nodes(case: Case, index: Index) -> tuple[Departing, ...]:
     for placement in case.state.placements:
         requests = placement.requests or case.need.requests
         for pod in departing_pods(placement):
-            freed[pod.node] = freed.get(pod.node, Resources()).plus(requests)
             leaves_ms = _leaves_ms(pod, case, index)
-            latest.setdefault(pod.node, []).extend(() if leaves_ms is None else (leaves_ms,))
+            for node in pod.nodes:
+                freed[node] = freed.get(node, Resources()).plus(requests)
+                latest.setdefault(node, []).extend(() if leaves_ms is None else (leaves_ms,))
     found = [
         Departing(node, max(latest[node], default=None))
         for node, requests in freed.items()
         if index.would_fit(case, node, requests)
     ]
+    if len(found) < case.spec.nodes:
+        return ()  # not room for a whole group
     return tuple(sorted(found, key=_soonest))
 
 

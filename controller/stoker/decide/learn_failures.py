@@ -76,7 +76,7 @@ def _failed(case: Case, nodes: Mapping[str, Node]) -> Iterator[_Failed]:
                 yield _Failed(node, placement.rev, Blame.NODE, refusal.reason, made_ms)
         for pod in placement.pods:
             node = _failed_on(placement, pod, nodes)
-            blame = blame_for(pod.reason) if pod.node else Blame.NODE
+            blame = blame_for(pod.reason) if pod.blamed_node else Blame.NODE
             if node is not None and blame is not Blame.NOBODY:
                 yield _Failed(node, placement.rev, blame, pod.reason, pod.created_ms)
 
@@ -85,6 +85,8 @@ def _failed_on(placement: LivePlacement, pod: Replica, nodes: Mapping[str, Node]
     """The node where a pod is stuck; for a pod that no node took, the one chosen for it."""
     if pod.phase is not ReplicaPhase.STUCK:
         return None
+    if placement.size > 1:
+        return nodes.get(pod.failed_node)
     if pod.node:
         return nodes.get(pod.node)
     node = nodes.get(placement.node)
@@ -110,10 +112,10 @@ def _cleared(past: Failures, case: Case, nodes: Mapping[str, Node], now_ms: int)
         for pod in placement.pods:
             if not has_proven(pod, now_ms):
                 continue
-            node = nodes.get(pod.node)
-            row = rows.get(node.uid) if node is not None else None
-            if row is not None and pod.created_ms >= row.made_ms and pod.since_ms > row.at_ms:
-                rows[row.uid] = BadNode(row.uid, row.made_ms, row.at_ms)
+            for node in (nodes[name] for name in pod.nodes if name in nodes):
+                row = rows.get(node.uid)
+                if row and pod.created_ms >= row.made_ms and pod.since_ms > row.at_ms:
+                    rows[row.uid] = BadNode(row.uid, row.made_ms, row.at_ms)
             rows = {
                 uid: replace(row, rev="")
                 if row.rev == placement.rev and pod.since_ms > row.at_ms

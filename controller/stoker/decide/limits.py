@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from stoker.decide.case import Case
 from stoker.decide.closed import NOTHING_CLOSED, Closed
 from stoker.decide.fate import Fate, Judged, victims
+from stoker.decide.groups import pick
 from stoker.decide.place import Choice, Index
 from stoker.model.fleet import CapacityType
 from stoker.model.limits import NO_LIMITS
@@ -39,6 +40,8 @@ class Wish:
     own: Collection[str]
     barred: Mapping[str, str]
     urgent: bool = False
+    anchors: Collection[str] = ()
+    """Nodes that no leader of a group may take."""
 
 
 class Limits:
@@ -84,8 +87,14 @@ class Limits:
     def pick(self, wish: Wish, *, floor: bool) -> Choice | None:
         """The best node within the limits; for the floor, beyond them where there is no other."""
         for number, closed in enumerate(self.tries(wish.beside, floor=floor)):
-            choice = self._index.pick(
-                self._case, urgent=wish.urgent, own=wish.own, barred=wish.barred, closed=closed
+            choice = pick(
+                self._index,
+                self._case,
+                urgent=wish.urgent,
+                own=wish.own,
+                barred=wish.barred,
+                closed=closed,
+                anchors=wish.anchors,
             )
             if choice is not None and number and not self.admits(choice.node.name, wish.beside):
                 return replace(choice, beyond="beyond its limits, for the floor")

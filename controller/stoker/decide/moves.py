@@ -17,7 +17,7 @@ from stoker.decide.slots import Standing
 from stoker.model.moves import OnNotice
 from stoker.model.plan import Attempt, Placement, Retirement
 from stoker.model.snapshot import LivePlacement
-from stoker.objects.names import deployment_name, pool_of_place
+from stoker.objects.names import deployment_name, group_name, pool_of_place
 
 __all__ = ["Moves", "Standings", "earliest", "write_moves"]
 
@@ -104,7 +104,8 @@ def write_moves(
 def _by_name(case: Case, starts: Iterable[Choice]) -> dict[str, list[Choice]]:
     named: dict[str, list[Choice]] = {}
     for choice in starts:
-        name = deployment_name(case.ref.name, choice.node.name, case.rev)
+        named_by = group_name if case.spec.nodes > 1 else deployment_name
+        name = named_by(case.ref.name, choice.node.name, case.rev)
         named.setdefault(name, []).append(choice)
     return named
 
@@ -141,6 +142,9 @@ def _standing_placement(
         count=replicas,
         exists=True,
         readiness=None if all_ready or index.node(where) is None else index.readiness(case, where),
+        size=live.size,
+        nodes=live.nodes,
+        domain=live.domain,
     )
 
 
@@ -154,6 +158,9 @@ def _new_placement(case: Case, name: str, choices: list[Choice]) -> Placement:
         pool=choice.pool,
         count=len(choices),
         readiness=choice.readiness,
+        size=case.spec.nodes,
+        nodes=choice.nodes if case.spec.nodes > 1 else (),
+        domain=choice.domain,
     )
 
 
@@ -185,10 +192,11 @@ def _attempts(case: Case, index: Index, standings: Standings) -> tuple[Attempt, 
             verdict += f" ({j.slot.reason})"
         known = node and index.node(node) is not None
         readiness = index.readiness(case, node) if known else None
-        standing.append(Attempt(node, index.pool(case, node), verdict, readiness=readiness))
+        where, pool = "+".join(j.slot.nodes), index.pool(case, node)
+        standing.append(Attempt(where, pool, verdict, readiness=readiness))
     chosen = [
         Attempt(
-            choice.node.name,
+            "+".join(choice.nodes),
             choice.pool,
             f"create: {_room(choice)}{choice.beyond and f', {choice.beyond}'}",
             readiness=choice.readiness,

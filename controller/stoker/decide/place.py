@@ -8,15 +8,17 @@ replica of it), so its cost does not grow with the nodes of the fleet. Called by
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stoker.decide.answers import Answer, answer_of
 from stoker.decide.booking import Need, Room, book_missing_pods, misfit
 from stoker.decide.case import Case
+from stoker.decide.choice import Choice
 from stoker.decide.classes import NodeClass
 from stoker.decide.closed import NOTHING_CLOSED, Closed, Skip
-from stoker.decide.eligible import Ask, ask_labels, must_move, pool_of
+from stoker.decide.eligible import Ask, ask_labels
 from stoker.decide.estimates import Estimates
+from stoker.decide.known import Known
 from stoker.decide.order import (
     Key,
     Stand,
@@ -27,34 +29,27 @@ from stoker.decide.order import (
     warmth_rank,
 )
 from stoker.decide.queues import starts_under_way
-from stoker.decide.ready_in import P90_PERCENT, PROVISION_MS, Facts
+from stoker.decide.ready_in import Facts
 from stoker.decide.tally import RULE_ORDER, Tally
 from stoker.decide.turned_away import Turned
 from stoker.decide.warmth import Warmth
 from stoker.model.fleet import PlacementOrder
-from stoker.model.plan import Readiness
 from stoker.model.prefetch import LivePrefetch
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources, UnitShape
-from stoker.model.snapshot import Node, Replica, ServiceState
+from stoker.model.snapshot import Node, ServiceState
 from stoker.model.start_samples import NO_STARTS, Starts
-from stoker.objects.names import pool_of_place
 
-__all__ = ["Choice", "Index"]
+__all__ = ["Choice", "Index", "Ranked"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A node that was chosen, and how many of its GPUs were free before.
+class Ranked:
+    """A node that fits one more pod, with its key; smaller is better."""
 
-    `beyond` says which limits of the service it goes beyond for the floor; empty for none.
-    """
-
-    node: Node
+    key: tuple[Key, Key]
+    name: str
     pool: str
-    readiness: Readiness
-    free_gpus: int
-    beyond: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +61,7 @@ class _Place:
     pool: int
 
 
-class Index:
+class Index(Known):
     """The nodes of one pass. `pick` reads, `book` takes room; room never grows back."""
 
     def __init__(
@@ -98,57 +93,9 @@ class Index:
         spread_keys = sorted({case.ask.spread_key for case in cases} - {""})
         self._group(sorted(set().union(*(ask_labels(case.ask) for case in cases))), spread_keys)
 
-    def node(self, name: str) -> Node | None:
-        """That node; None when it is not in the snapshot."""
-        return self._nodes.get(name)
-
-    def pool(self, case: Case, name: str) -> str:
-        """Name of the service's pool that the node is in; empty for none."""
-        if asked := pool_of_place(name):
-            return next((pool.name for pool in case.ask.pools if pool.name == asked), "")
-        found = pool_of(self._labels.get(name, {}), case.ask.pools)
-        return found[1] if found is not None else ""
-
-    def domain(self, case: Case, name: str) -> str:
-        """The domain of that node for the service's spread; empty for none."""
-        return self._labels.get(name, {}).get(case.ask.spread_key, "")
-
     def domains(self, case: Case) -> Mapping[str, tuple[str, ...]]:
         """By pool: the domains in which RULES let some node pass; empty without a spread."""
         return self._answer(case.ask).domains
-
-    def must_move(self, case: Case, name: str) -> str:
-        """Why a replica of the service on that node has to move some day; empty: it may stay."""
-        return must_move(self._nodes[name], self._labels[name], case.ask)
-
-    def readiness(self, case: Case, name: str) -> Readiness:
-        """The estimate for a start of the service there, were it the only one."""
-        return self.estimates.of(case, self._warmth.facts(case, name), self._labels[name])
-
-    def facts(self, case: Case, name: str) -> Facts:
-        """What a start of the service would find there."""
-        return self._warmth.facts(case, name)
-
-    def readiness_of_new(self, case: Case) -> Readiness:
-        """The estimate for a start on a node that has to be added first."""
-        cold = self.estimates.next(case, Facts(), {})
-        return replace(
-            cold,
-            p50_ms=cold.p50_ms + PROVISION_MS,
-            p90_ms=cold.p90_ms + PROVISION_MS * P90_PERCENT // 100,
-            facts=f"a new node, {cold.facts}",
-        )
-
-    def begin(self, case: Case, name: str, pod: Replica | None = None) -> None:
-        """Let a start there take its place in the queues of its sources; a pod stands already."""
-        facts = self._warmth.facts(case, name)
-        self.estimates.begin(case, facts, self._labels[name], pod, self._now_ms)
-
-    def start_key(self, case: Case, name: str) -> str:
-        """The kind of a start of the service there now; empty where the node is not known."""
-        if name not in self._nodes:
-            return ""
-        return self.estimates.key(case, self._warmth.facts(case, name), self._labels[name])
 
     def pick(
         self,
@@ -186,9 +133,34 @@ class Index:
         return Choice(
             node=self._nodes[name],
             pool=answer.usable[self._class_of[name]][1],
-            readiness=self.estimates.next(case, self._warmth.facts(case, name), self._labels[name]),
-            free_gpus=self._rooms[name].device(case.spec.gpu_resource),
+            readiness=self.readiness_next(case, name),
+            free_gpus=self.free_gpus(case, name),
         )
+
+    def ranked(
+        self,
+        case: Case,
+        *,
+        urgent: bool,
+        own: Collection[str],
+        barred: Mapping[str, str],
+        closed: Closed = NOTHING_CLOSED,
+    ) -> tuple[Ranked, ...]:
+        """Every node that fits one more pod, the best first; arguments as in `pick`."""
+        answer = self._answer(case.ask)
+        skip = Skip((), barred, closed, self._labels)
+        found: list[Ranked] = []
+        for number, (place, pool) in answer.within(closed).items():
+            for name in self._classes[number].names:
+                if name in skip or misfit(self._rooms[name], case.need):
+                    continue
+                own_here = name in own
+                facts = Facts() if own_here and not urgent else self._warmth.facts(case, name)
+                bucket = self.estimates.bucket(case, facts, self._labels[name])
+                at = self._place(case, self._nodes[name], facts, bucket, place, urgent=urgent)
+                key = self._key(case, at, name, own_here=own_here, urgent=urgent)
+                found.append(Ranked(key, name, pool))
+        return tuple(sorted(found, key=lambda each: (each.key, each.name)))
 
     def book(self, name: str, need: Need) -> None:
         """Take the room of one replica on that node."""
@@ -339,7 +311,7 @@ class Index:
     ) -> tuple[Key, Key]:
         """The whole key of one node; ends with its name."""
         order = case.spec.placement_order
-        free_gpus = self._rooms[name].device(case.spec.gpu_resource)
+        free_gpus = self.free_gpus(case, name)
         if order.reads_signals:
             signals = fresh(self._nodes[name].signals, self._now_ms, case.spec.signal_max_age_ms)
             stand = Stand(free_gpus, own_here, name, signals, self._active.get(name))

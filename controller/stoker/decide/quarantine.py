@@ -86,16 +86,19 @@ class Quarantine:
     def begin(self, decision: ServiceDecision) -> None:
         """Starts of this decision are under way from now on."""
         if self._failures:
-            self._trying |= {place.node for place in decision.placements if not place.exists}
+            new = [place for place in decision.placements if not place.exists]
+            self._trying |= {node for place in new for node in place.nodes or (place.node,)}
 
     def _see(self, state: ServiceState) -> None:
         for placement in state.placements:
             for slot in slots_of(placement):
                 if slot.standing is Standing.WARMING:
-                    self._trying.add(slot.node)
+                    self._trying.update(slot.nodes)
             for pod in placement.pods:
                 if has_proven(pod, self._now_ms):
-                    self._proven.setdefault(pod.node, []).append((pod.created_ms, pod.since_ms))
+                    for node in pod.nodes:
+                        times = (pod.created_ms, pod.since_ms)
+                        self._proven.setdefault(node, []).append(times)
 
     def _bar(self, uid: str, own: BadNode | None) -> Bar | None:
         """Why the service leaves that node out: for its own failures, or for those of two

@@ -64,7 +64,13 @@ def retire(leave: Leave, drain: Drain, now_ms: int) -> Departure:
 
     def step(stage: RetireStage, names: Iterable[str], replicas: int) -> Departure:
         retirement = Retirement(
-            placement.name, placement.uid, stage, reason, tuple(sorted(names)), keep
+            placement.name,
+            placement.uid,
+            stage,
+            reason,
+            tuple(sorted(names)),
+            keep,
+            placement.size > 1,
         )
         return Departure(retirement, replicas, min(waits.values(), default=None))
 
@@ -97,7 +103,12 @@ def depart(placement: LivePlacement, drain: Drain, reason: str, now_ms: int) -> 
         return None
     stage = RetireStage.STOP_TRAFFIC if serving else RetireStage.DRAIN
     retirement = Retirement(
-        placement.name, placement.uid, stage, reason, serving or tuple(sorted(waits))
+        placement.name,
+        placement.uid,
+        stage,
+        reason,
+        serving or tuple(sorted(waits)),
+        grouped=placement.size > 1,
     )
     return Departure(retirement, placement.replicas, min(waits.values(), default=None))
 

@@ -21,7 +21,7 @@ from stoker.decide.transition import Step, failure_hold
 from stoker.decide.work import Work
 from stoker.model.plan import Attempt, Hold, Placement
 from stoker.model.snapshot import LivePlacement
-from stoker.objects.names import deployment_name
+from stoker.objects.names import deployment_name, group_name
 
 __all__ = ["count_only"]
 
@@ -89,7 +89,8 @@ def _holds(work: Work) -> tuple[Hold, ...]:
 
 
 def _with_home(case: Case, homes: list[LivePlacement], count: int, moves: Moves) -> Moves:
-    name = case.spec.adopt or deployment_name(case.ref.name, "", "")
+    named_by = group_name if case.spec.nodes > 1 else deployment_name
+    name = case.spec.adopt or named_by(case.ref.name, "", "")
     if any(live.terminating for live in homes):
         return replace(moves, untouched=tuple(sorted((name, *moves.untouched))))
     placement = Placement(
@@ -100,6 +101,7 @@ def _with_home(case: Case, homes: list[LivePlacement], count: int, moves: Moves)
         pool=",".join(pool.name for pool in case.ask.pools),
         count=count,
         exists=any(live.rev == case.rev for live in homes),
+        size=case.spec.nodes,
     )
     live = sum(live.replicas for live in homes)
     verdict = f"count {live} kept" if live == count else f"count {live} -> {count}"

@@ -25,7 +25,8 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One replica. `node` is where its pod is, or where it was decided to be without one.
+    """One replica. `node` is where its pod is, or where it was decided to be without one; of a
+    group its leader's.
 
     `pod` is None while the Deployment still lacks it. `index` makes slots of one
     Deployment distinct.
@@ -39,8 +40,30 @@ class Slot:
 
     @property
     def bound(self) -> bool:
-        """Whether its pod is on a node, and so counted in the node's use."""
-        return self.pod is not None and bool(self.pod.node)
+        """Whether all its pods are on nodes, and so counted in what those give away."""
+        return self.pod is not None and len(self.pod.nodes) >= self.placement.size
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Nodes that are kept for pods of it which are not bound yet.
+
+        Of a group all decided nodes on which it has none: nobody knows which the next pod takes.
+        """
+        if self.bound:
+            return ()
+        placement = self.placement
+        if placement.size == 1:
+            return (placement.node,)
+        held = self.pod.nodes if self.pod is not None else ()
+        return tuple(node for node in placement.nodes if node not in held)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Where its pods are and where those it lacks will be, its leader's node first."""
+        if self.placement.size == 1:
+            return (self.node,)
+        held = self.pod.nodes if self.pod is not None else ()
+        return tuple(dict.fromkeys(filter(None, (self.node, *held, *self.lacking))))
 
     @property
     def live(self) -> bool:

@@ -112,5 +112,6 @@ def _price(fleet: Fleet, spec: ModelService, kind: CapacityType) -> float:
             price = Decimal(pool.price_per_gpu_hour)
         except InvalidOperation:
             continue
-        return float(price) * spec.gpu_count if price.is_finite() and price > 0 else 0.0
+        gpus = spec.gpu_count * spec.nodes
+        return float(price) * gpus if price.is_finite() and price > 0 else 0.0
     return 0.0

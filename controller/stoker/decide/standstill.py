@@ -7,13 +7,13 @@ from typing import assert_never
 
 from stoker.decide.case import Case
 from stoker.decide.count import Count
+from stoker.decide.fate import is_home
 from stoker.decide.slots import Standing, slots_of
-from stoker.model.fleet import PlacementMode
 from stoker.model.flow import Held, HeldBy
 from stoker.model.plan import CountReason, Hold, ServiceDecision
 from stoker.model.times import rfc3339
 
-__all__ = ["is_updating", "left_alone", "left_by_hold"]
+__all__ = ["groups_of", "is_updating", "left_alone", "left_by_hold"]
 
 
 def left_by_hold(case: Case, held: Held, count: Count) -> ServiceDecision:
@@ -57,13 +57,20 @@ def left_alone(case: Case, hold: Hold) -> ServiceDecision:
         untouched=tuple(sorted(placement.name for placement in case.state.placements)),
         holds=(hold,),
         updating=is_updating(case),
+        groups=groups_of(case),
+        size=case.spec.nodes,
     )
 
 
+def groups_of(case: Case, *names: str) -> tuple[str, ...]:
+    """Names of the LeaderWorkerSets among what stands, with those that come; sorted."""
+    standing = {place.name for place in case.state.placements if place.size > 1}
+    return tuple(sorted(standing.union(names)))
+
+
 def is_updating(case: Case) -> bool:
-    """Whether replicas of another rev or mode stand."""
-    in_nodes = case.spec.placement_mode is PlacementMode.NODES
+    """Whether replicas of another rev, mode or kind stand."""
     return any(
-        placement.replicas and (placement.rev != case.rev or bool(placement.node) != in_nodes)
+        placement.replicas and (placement.rev != case.rev or not is_home(case, placement))
         for placement in case.state.placements
     )

@@ -15,7 +15,9 @@ LIMIT_RULES = ("pool-base", "spot-share")
 `topology-spread`, the third, is among RULES, for nodes without the label."""
 RULE_ORDER = {
     rule: place
-    for place, rule in enumerate([name for name, _ in RULES] + [*LIMIT_RULES, *FIT_RULES])
+    for place, rule in enumerate(
+        [name for name, _ in RULES] + [*LIMIT_RULES, *FIT_RULES, "group-domain"]
+    )
 }
 SHORTAGES = {
     "leaving-here": "a replica of this service is still leaving",

@@ -13,7 +13,7 @@ from stoker.decide.place import Index
 from stoker.decide.reclaim import Reclaims
 from stoker.decide.scheduler_mode import count_only
 from stoker.decide.slots import Standing
-from stoker.decide.standstill import is_updating
+from stoker.decide.standstill import groups_of, is_updating
 from stoker.decide.transition import Step, transition
 from stoker.decide.updates import held_for_rev, learned, parted
 from stoker.model.fleet import PlacementMode
@@ -82,6 +82,8 @@ def decided(
         ),
         rejected=_by_rule(step),
         updating=is_updating(whole),
+        groups=groups_of(whole, *(p.name for p in step.moves.placements if p.size > 1)),
+        size=case.spec.nodes,
     )
     return decision, step, _update(case, turn, step, decision, recovered=recovered)
 

@@ -52,8 +52,9 @@ def served_load(case: Case, going: dict[str, Node]) -> float | None:
         load
         for placement in case.state.placements
         for pod in placement.pods
-        if pod.node in going and pod.phase is ReplicaPhase.READY
-        if (load := _load(pod, going[pod.node])) is not None
+        if pod.phase is ReplicaPhase.READY
+        if (node := next((going[n] for n in pod.nodes if n in going), None)) is not None
+        if (load := _load(pod, node)) is not None
     ]
     return float(sum(known)) if known else None
 
@@ -69,7 +70,8 @@ def _rank(case: Case, going: dict[str, Node]) -> tuple[int, int, float]:
 
 
 def _is_noticed(case: Case, going: dict[str, Node]) -> bool:
-    return any(pod.node in going for p in case.state.placements for pod in p.pods)
+    pods = (pod for placement in case.state.placements for pod in placement.pods)
+    return any(node in going for pod in pods for node in pod.nodes)
 
 
 def _load(pod: Replica, node: Node) -> int | None:

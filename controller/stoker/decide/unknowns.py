@@ -31,6 +31,8 @@ def _concerns(what: str, case: Case, *, by_node: bool) -> bool:
             return by_node
         case "pods":
             return by_node or namespace in {"", ref.namespace}
+        case "leaderworkersets" if case.spec.nodes > 1 or _has_groups(case):
+            return not namespace or namespace == ref.namespace
         case "deployments":
             of_service = name in {"", ref.name, case.spec.adopt} or name.startswith(
                 _prefix(ref.name)
@@ -38,6 +40,10 @@ def _concerns(what: str, case: Case, *, by_node: bool) -> bool:
             return not namespace or (namespace == ref.namespace and of_service)
         case _:
             return False
+
+
+def _has_groups(case: Case) -> bool:
+    return any(placement.size > 1 for placement in case.state.placements)
 
 
 def _prefix(service: str) -> str:

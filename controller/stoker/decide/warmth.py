@@ -152,9 +152,9 @@ class Warmth:
                 continue
             for slot in slots_of(placement):
                 if slot.standing is Standing.READY:
-                    self._serving.setdefault(case.weights, set()).add(slot.node)
+                    self._serving.setdefault(case.weights, set()).update(slot.nodes)
                 elif slot.standing is Standing.WARMING:
-                    self._warming.setdefault(case.weights, set()).add(slot.node)
+                    self._warming.setdefault(case.weights, set()).update(slot.nodes)
 
 
 _ByNode = dict[tuple[str, str], list[Fact]]

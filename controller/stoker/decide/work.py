@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from stoker.decide.fate import Fate, Judged, latest_stop_ms, victims
+from stoker.decide.groups import anchors_of, rejections, would_fit_again
 from stoker.decide.holds import departing_nodes
 from stoker.decide.limits import Wish, out_of_place
 from stoker.decide.moves import earliest
@@ -43,7 +44,7 @@ class Work(Numbers):
                 self.given.append(lists[j.fate][-1])
             else:
                 lists[j.fate].append(j)
-            self.own.add(j.slot.node)
+            self.own.update(j.slot.nodes)
         self._bar_nodes()
         self.trial = trial_of(self.case, judged, self.bounds.past, self.now_ms)
         if self.trial.ends_ms is not None:
@@ -189,28 +190,32 @@ class Work(Numbers):
             return True
         if not self.tallies:
             self.tallies = self.rejections(thorough=False)
+        anchors = anchors_of(self.case, self.starts)
         choice = self.limits.pick(
-            Wish(self.remaining(), self.own, self.barred, urgent=urgent),
+            Wish(self.remaining(), self.own, self.barred, urgent=urgent, anchors=anchors),
             floor=self.filled() < self.floor,
         )
         if choice is None:
             return False
-        self.index.book(choice.node.name, self.case.need)
-        self.index.begin(self.case, choice.node.name)
-        self.own.add(choice.node.name)
         self.starts.append(choice)
-        if choice.node.name in self.case.bars.on_trial:
-            self.barred[choice.node.name] = "quarantined"
+        for name in choice.nodes:
+            self.index.book(name, self.case.need)
+            self.index.begin(self.case, name)
+            self.own.add(name)
+            if name in self.case.bars.on_trial:
+                self.barred[name] = "quarantined"
         return True
 
     def rejections(self, *, thorough: bool) -> tuple[Tally, ...]:
         """Who is turned away from one more start, within all limits."""
         closed = self.limits.told(self.remaining())
-        return self.index.rejections(self.case, self.barred, thorough=thorough, closed=closed)
+        asked = (self.index, self.case, self.barred)
+        return rejections(*asked, thorough=thorough, closed=closed)
 
     def _put_in_place(self) -> None:
         """Let replicas move that stand against the limits."""
-        wish = Wish(self.remaining(), self.own, self.barred)
+        anchors = anchors_of(self.case, ())
+        wish = Wish(self.remaining(), self.own, self.barred, anchors=anchors)
         calm = len(self.good) == len(self.judged)
         moving = out_of_place(self.limits, self.good, wish, self.want, calm=calm)
         self.moving.extend(moving)
@@ -219,13 +224,13 @@ class Work(Numbers):
 
     def _makes_room(self, j: Judged) -> bool:
         """Whether a successor would fit where this replica is, were it gone."""
-        return j.slot.node not in self.barred and self._frees_a_place(j)
+        shut = any(name in self.barred for name in j.slot.nodes)
+        return not shut and self._frees_a_place(j)
 
     def _frees_a_place(self, j: Judged) -> bool:
-        freed = j.slot.placement.requests or self.case.need.requests
         if not self.limits.admits(j.slot.node, self.remaining(without=j)):
             return False
-        return self.index.would_fit(self.case, j.slot.node, freed)
+        return would_fit_again(self.index, self.case, j.slot)
 
     def _bar_nodes(self) -> None:
         """Nodes where starts failed, whose Deployment of this rev is leaving, or where this rev
@@ -233,11 +238,13 @@ class Work(Numbers):
         is stuck.
         """
         for placement in self.case.state.placements:
-            if placement.rev == self.case.rev and is_occupied(placement):
+            single = placement.size == 1
+            if single and placement.rev == self.case.rev and is_occupied(placement):
                 self.barred[placement.node] = "leaving-here"
         for j in self.good:
             if j.standing is Standing.STUCK:
-                self.barred[j.slot.node] = "failed-here"
+                failed = j.slot.pod.blamed_node if j.slot.pod is not None else ""
+                self.barred[failed or j.slot.node] = "failed-here"
         self.barred |= {bar.node: "quarantined" for bar in self.case.bars.bars}
 
     def _let(self, wanted: int) -> int:

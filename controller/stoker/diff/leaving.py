@@ -17,6 +17,8 @@ from stoker.model.fleet import Drain
 from stoker.model.plan import Retirement, RetireStage
 from stoker.model.refs import UnitRef
 from stoker.model.snapshot import LivePlacement, Snapshot
+from stoker.model.workload import is_workload
+from stoker.objects.kinds import pod_specs_of
 
 __all__ = ["Leaving", "drained"]
 
@@ -70,7 +72,7 @@ def drained(
 
 def _step(change: Change, unit: UnitRef, ground: Ground, snapshot: Snapshot) -> Departure | None:
     """What its replicas need before the Deployment may go; None for nothing, or no delete."""
-    if change.action is not Action.DELETE or change.ref.kind != "Deployment":
+    if change.action is not Action.DELETE or not is_workload(change.ref):
         return None
     placement = next(
         (p for p in snapshot.service(unit).placements if p.uid == change.live_uid), None
@@ -92,9 +94,9 @@ def _unseen(placement: LivePlacement) -> Departure:
 def _limits(change: Change, ground: Ground) -> Drain:
     """As long as the pods' own grace period, which the template made of the service's drain."""
     live = ground.live.get(change.ref)
-    spec = (live.body.get("spec") or {}) if live is not None else {}
-    pod = (spec.get("template") or {}).get("spec") or {}
-    grace_ms = int(pod.get("terminationGracePeriodSeconds", _GRACE_SECONDS)) * 1000
+    pods = [] if live is None else pod_specs_of(live.body, change.ref.group, change.ref.kind)
+    grace = pods[0].get("terminationGracePeriodSeconds") if pods else None
+    grace_ms = int(_GRACE_SECONDS if grace is None else grace) * 1000
     sync_ms = min(_SYNC_MS, grace_ms)
     return Drain(endpoint_sync_ms=sync_ms, max_ms=grace_ms - sync_ms, shutdown_ms=0)
 
@@ -118,6 +120,6 @@ def _waits(change: Change, step: Departure | None) -> Change:
         elif note == _LEFT_GIT:
             note = "drains; deleted once no request is left, or its grace period is over"
         return replace(change, action=Action.WAIT, code=_CODE, note=note)
-    if change.ref.kind == "Deployment":
+    if is_workload(change.ref):
         return change
     return replace(change, action=Action.WAIT, code=_CODE, note="goes after the service's replicas")

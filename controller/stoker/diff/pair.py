@@ -15,6 +15,7 @@ from stoker.model.live import LiveObject
 from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.plan import Plan
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.workload import LWS_KIND
 from stoker.objects.conflicts import AdoptionRequired
 from stoker.objects.consent import consents_in_git
 from stoker.objects.names import fleet_of_mark
@@ -105,8 +106,14 @@ def _kind(ref: ObjectRef, ground: Ground) -> Pair | None:
         return Pair(Action.WAIT, None, "live-state-unknown", note)
     if (ref.group, ref.kind) in ground.coming_kinds:
         return Pair(Action.CREATE, early=True)
-    note = f"the cluster does not serve {ref.api_version} {ref.kind}"
+    note = f"the cluster does not serve {ref.api_version} {ref.kind}{_INSTALL.get(ref.kind, '')}"
     return Pair(Action.WAIT, None, "kind-not-found", note)
+
+
+_INSTALL = {
+    LWS_KIND: "; install the LeaderWorkerSet controller (lws.sigs.k8s.io), or set parallelism.nodes: 1"
+}
+"""Whose kinds a ModelService itself asks for, by kind: what to do."""
 
 
 def _absent_note(ref: ObjectRef, unit: UnitRef, ground: Ground) -> str:
@@ -125,11 +132,8 @@ def replaced_by(plan: Plan | None, found: ManifestSet) -> dict[ObjectRef, Object
     decision = plan.decision(found.unit) if plan is not None else None
     if decision is None:
         return {}
-    space = found.unit.namespace
     return {
-        ObjectRef("apps", "Deployment", space, placement.name): ObjectRef(
-            "apps", "Deployment", space, placement.replaces
-        )
+        decision.workload_ref(placement.name): decision.workload_ref(placement.replaces)
         for placement in decision.placements
         if placement.replaces
     }

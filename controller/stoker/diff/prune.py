@@ -18,6 +18,7 @@ from stoker.model.fleet import ModelService
 from stoker.model.live import LiveObject
 from stoker.model.prune import PruneMode
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.workload import is_workload
 from stoker.objects import names
 from stoker.objects.consent import consents_on_live
 from stoker.objects.inventory import INTENT
@@ -159,7 +160,7 @@ def _by_policy(
         return _keep(ref, "kept-by-policy", "kept by policy")
     spec = ground.units[unit].spec if unit in ground.units else None
     placed = names.PLACEMENT_LABEL in (metadata.get("labels") or {})
-    if isinstance(spec, ModelService) and ref.kind == "Deployment" and placed:
+    if isinstance(spec, ModelService) and is_workload(ref) and placed:
         return _keep(ref, "leaves-by-retirement", "a replica leaves by retirement, never by prune")
     if isinstance(spec, ModelService) and _is_prefetch(live):
         return None if ref in ground.over(unit) else Change(ref, _STAYS)

@@ -15,8 +15,10 @@ from stoker.diff.classes import is_updating
 from stoker.model.change import Action, Change, ChangeSet, Impact, UnitChanges
 from stoker.model.live import LiveView
 from stoker.model.plan import Placement, Plan, WarmthClass
-from stoker.model.refs import ObjectRef
+from stoker.model.refs import ObjectRef, ref_from_manifest
+from stoker.model.workload import LWS_KIND, is_workload, pods_each, workload_ref
 from stoker.objects import names
+from stoker.objects.kinds import pod_specs_of
 
 __all__ = ["Summary", "summarise"]
 
@@ -90,7 +92,7 @@ def summarise(changes: ChangeSet, plan: Plan | None, live: LiveView, fleet_id: s
     standing = {
         item.ref: item.body
         for item in live.owned(fleet_id)
-        if item.ref.kind == "Deployment" and _is_service(item.body)
+        if is_workload(item.ref) and _is_service(item.body)
     }
     before = sum(_gpus(body) for body in standing.values())
     added, removed, cold = _moves(changes, standing, placements)
@@ -121,7 +123,7 @@ def summarise(changes: ChangeSet, plan: Plan | None, live: LiveView, fleet_id: s
 def _placements(plan: Plan | None) -> dict[ObjectRef, Placement]:
     """Every placement of the plan, by its Deployment."""
     return {
-        ObjectRef("apps", "Deployment", decision.ref.namespace, placement.name): placement
+        decision.workload_ref(placement.name): placement
         for decision in (plan.decisions if plan is not None else ())
         for placement in decision.placements
     }
@@ -135,7 +137,7 @@ def _kind_of(change: Change) -> str:
 
 def _retired(unit: UnitChanges, placements: dict[ObjectRef, Placement]) -> Iterable[str]:
     """How leaving Deployments count beside the changes of their unit."""
-    written = {c.ref.name: c for c in unit.changes if c.ref.kind == "Deployment"}
+    written = {c.ref.name: c for c in unit.changes if is_workload(c.ref)}
     taken_over = {c.replaces.name for c in unit.changes if c.replaces is not None}
     replaced = {
         placement.replaces
@@ -162,7 +164,7 @@ def _moves(
     added = removed = cold = 0
     for unit in changes.units:
         leaving = {
-            ObjectRef("apps", "Deployment", unit.unit.namespace, r.name): r.keep
+            workload_ref(unit.unit.namespace, r.name, grouped=r.grouped): r.keep
             for r in unit.retirements
         }
         surged = {
@@ -178,7 +180,7 @@ def _moves(
             if change.action in written and change.payload is not None:
                 leaving.pop(change.ref, None)
                 more = _replicas(change.payload) - (_replicas(body) if body is not None else 0)
-                if change.ref.kind != "Deployment" or not _is_service(change.payload):
+                if not is_workload(change.ref) or not _is_service(change.payload):
                     continue
                 each = _gpus_each(change.payload)
                 added += max(0, more) * each
@@ -212,15 +214,15 @@ def _restarted(change: Change, live: LiveView) -> int:
     """Pods of one object that end and come back; of DaemonSets the count is not known here."""
     if change.action is Action.CREATE and change.replaces is not None:
         old = live.get(change.replaces) if live.known(change.replaces) else None
-        return _replicas(old.body) if old is not None else 1
+        return _replicas(old.body) * pods_each(old.body) if old is not None else 1
     if change.action is not Action.CHANGE:
         return 0
     if change.impact not in {Impact.RESTART, Impact.PLACEMENT}:
         return 0
-    if change.ref.kind not in {"Deployment", "StatefulSet", "Pod"}:
+    if change.ref.kind not in {"Deployment", "StatefulSet", "Pod", LWS_KIND}:
         return 0
     standing = live.get(change.ref) if live.known(change.ref) else None
-    return _replicas(standing.body) if standing is not None else 0
+    return _replicas(standing.body) * pods_each(standing.body) if standing is not None else 0
 
 
 def _is_cold(placement: Placement | None) -> bool:
@@ -243,8 +245,14 @@ def _gpus(body: dict[str, Any]) -> int:
 
 
 def _gpus_each(body: dict[str, Any]) -> int:
-    """Whole devices of one pod: every limit named `…/gpu`, as device plugins name them."""
-    spec = ((body.get("spec") or {}).get("template") or {}).get("spec") or {}
+    """Whole devices of one replica: every limit named `…/gpu`, as device plugins name them."""
+    ref = ref_from_manifest(body)
+    first, *rest = pod_specs_of(body, ref.group, ref.kind) or [{}]
+    workers = pods_each(body) - 1
+    return _gpus_of_pod(first) + sum(workers * _gpus_of_pod(spec) for spec in rest)
+
+
+def _gpus_of_pod(spec: dict[str, Any]) -> int:
     total = 0
     for container in spec.get("containers") or ():
         limits = (container.get("resources") or {}).get("limits") or {}

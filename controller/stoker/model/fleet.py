@@ -221,6 +221,10 @@ class ModelService:
     cuda_graphs: CudaGraphs = CudaGraphs.SKIP
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
+    nodes: int = 1
+    """Nodes of one replica; above 1 it is a group, with a pod on each."""
+    group_key: str = "topology.kubernetes.io/zone"
+    """The node label that has one value on all nodes of a group."""
     gpu_resource: str = "nvidia.com/gpu"
     gpu_min_memory_bytes: int | None = None
     gpu_products: tuple[str, ...] = ()

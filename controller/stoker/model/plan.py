@@ -10,8 +10,9 @@ from enum import StrEnum
 
 from stoker.model.fleet import PlacementMode
 from stoker.model.prefetch import Prefetch
-from stoker.model.refs import UnitRef
+from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.start_samples import NO_STARTS, Starts
+from stoker.model.workload import workload_ref
 
 __all__ = [
     "Attempt",
@@ -83,6 +84,12 @@ class Placement:
     replaces: str = ""
     """Name of the Deployment it takes over from, when that one is retired for it."""
     readiness: Readiness | None = None
+    size: int = 1
+    """Pods of one replica; above 1 each is a group, and this a LeaderWorkerSet."""
+    nodes: tuple[str, ...] = ()
+    """Of a group: its nodes, the leader's (`node`) first; empty in mode Scheduler."""
+    domain: str = ""
+    """Of a group: the value of its topology label on all of them."""
 
 
 class RetireStage(StrEnum):
@@ -109,6 +116,8 @@ class Retirement:
     reason: str
     pods: tuple[str, ...] = ()
     keep: int = 0
+    grouped: bool = False
+    """It is a LeaderWorkerSet; `pods` are its leaders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +196,14 @@ class ServiceDecision:
     """The slowest kind that was found to take longer than the deadline; None for none."""
     prefetches: tuple[Prefetch, ...] = ()
     """Fetches ahead of a start on further nodes, by name: to make, standing, and over."""
+    groups: tuple[str, ...] = ()
+    """Which of the names are LeaderWorkerSets, sorted; the others are Deployments."""
+    size: int = 1
+    """Pods of one replica."""
+
+    def workload_ref(self, name: str) -> ObjectRef:
+        """The object of that name."""
+        return workload_ref(self.ref.namespace, name, grouped=name in self.groups)
 
     @property
     def deployment_names(self) -> tuple[str, ...]:

@@ -38,6 +38,16 @@ class Resources:
             extended=tuple(sorted(devices.items())),
         )
 
+    def most(self, other: Resources) -> Resources:
+        """The larger amount of each."""
+        names = sorted({name for name, _ in (*self.extended, *other.extended)})
+        return Resources(
+            cpu_millis=max(self.cpu_millis, other.cpu_millis),
+            memory_bytes=max(self.memory_bytes, other.memory_bytes),
+            pods=max(self.pods, other.pods),
+            extended=tuple((name, max(self.device(name), other.device(name))) for name in names),
+        )
+
     def holds(self, other: Resources) -> bool:
         """Whether every amount of the other fits into this one."""
         return (

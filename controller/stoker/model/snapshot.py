@@ -28,6 +28,7 @@ __all__ = [
     "Snapshot",
     "Taint",
     "WeightCopy",
+    "Worker",
 ]
 
 
@@ -155,9 +156,18 @@ class DrainState:
     in_flight: int | None = None
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Worker:
+    """A pod of a group beside its leader. `node` is empty until it is bound."""
+
+    name: str
+    uid: str
+    node: str
+
+
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One pod of a service."""
+    """One pod of a service, or one group: then the leader's, with the phase of the whole."""
 
     name: str
     uid: str
@@ -173,6 +183,22 @@ class Replica:
     """When it was bound; 0 for not yet, or not known."""
     started_ms: int = 0
     """When the present run of its engine began; 0 for not yet, or not known."""
+    workers: tuple[Worker, ...] = ()
+    """Of a group: those that stand, by name."""
+    failed_node: str = ""
+    """Of a stuck group: the node of the pod that is stuck."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes it is on, its leader's first; none before it is bound."""
+        if not self.workers:
+            return (self.node,) if self.node else ()
+        return tuple(node for node in (self.node, *(w.node for w in self.workers)) if node)
+
+    @property
+    def blamed_node(self) -> str:
+        """Where what is stuck runs."""
+        return self.failed_node or self.node
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -212,6 +238,12 @@ class LivePlacement:
     counts pods (status.replicas + status.terminatingReplicas) that are not in `pods` yet."""
     refusals: tuple[Refusal, ...] = ()
     """One a node, sorted by node."""
+    size: int = 1
+    """Pods of one replica; above 1 each is a group, and this a LeaderWorkerSet."""
+    nodes: tuple[str, ...] = ()
+    """Of a group: the decided nodes, the leader's (`node`) first; empty in mode Scheduler."""
+    domain: str = ""
+    """Of a group: the value of its topology label on all of them."""
 
     def refusal_by(self, node: str) -> Refusal | None:
         """How that node refused a pod of it lately; None when it did not."""

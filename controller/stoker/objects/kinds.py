@@ -7,7 +7,7 @@ the order, by check, diff and apply for pod templates and for what is never prun
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from stoker.model.refs import ObjectRef
 
@@ -19,6 +19,7 @@ __all__ = [
     "delete_order",
     "is_builtin_group",
     "is_builtin_namespaced",
+    "pod_specs_of",
     "pod_template_paths",
     "stage_of",
 ]
@@ -220,6 +221,17 @@ def pod_template_paths(group: str, kind: str) -> tuple[tuple[str, ...], ...]:
     A Pod itself is not a template: nothing rolls it out.
     """
     return _TEMPLATES.get((group, kind), ())
+
+
+def pod_specs_of(body: dict[str, Any], group: str, kind: str) -> list[dict[str, Any]]:
+    """The pod specs inside a manifest, in the order of `pod_template_paths`."""
+    found = []
+    for path in pod_template_paths(group, kind):
+        value: Any = body
+        for key in (*path, "spec"):
+            value = value.get(key) if isinstance(value, dict) else None
+        found.append(value if isinstance(value, dict) else {})
+    return found
 
 
 def is_builtin_group(group: str) -> bool:

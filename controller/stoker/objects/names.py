@@ -11,6 +11,7 @@ __all__ = [
     "ADOPT",
     "ADOPTED",
     "API_VERSION",
+    "DOMAIN",
     "DRAINING_SINCE",
     "FLEET_ID",
     "FLEET_LABEL",
@@ -18,6 +19,7 @@ __all__ = [
     "MANAGED_BY",
     "MODEL_REVISION_LABEL",
     "NODE",
+    "NODES",
     "NODE_UID",
     "OWNER",
     "PLACEMENT_LABEL",
@@ -35,6 +37,7 @@ __all__ = [
     "deployment_name",
     "fleet_id_of",
     "fleet_of_mark",
+    "group_name",
     "manager_of",
     "owner_mark",
     "place_in_pool",
@@ -57,6 +60,10 @@ NODE = "stoker.dev/node"
 without a node (placement.whenFull: Unpinned).
 """
 NODE_UID = "stoker.dev/node-uid"
+NODES = "stoker.dev/nodes"
+"""Annotation on LeaderWorkerSets of mode Nodes: the decided nodes, the leader's first."""
+DOMAIN = "stoker.dev/domain"
+"""Annotation on them: the value of placement.groupTopology.key on all of these nodes."""
 REV = "stoker.dev/rev"
 """Annotation on Deployments: hash of the neutral pod template they were made from."""
 DRAINING_SINCE = "stoker.dev/draining-since"
@@ -98,6 +105,8 @@ PREFETCH_MODEL = "stoker.dev/prefetch-model"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 
 MAX_SERVICE_IN_NAME = 40
+MAX_SERVICE_OF_GROUP = 30
+"""A StatefulSet's name and a hash of 10 have to fit into a label of its pods (63)."""
 _POOL_PLACE = "pool/"
 
 
@@ -144,10 +153,12 @@ def fleet_of_mark(mark: str, ref: ObjectRef) -> str:
     return parts[0] if names_it else ""
 
 
-def placement_label(service: str, node: str, rev: str) -> str:
-    """Value of PLACEMENT_LABEL. In mode Scheduler node and rev are empty: `any-<hash8>`."""
+def placement_label(service: str, node: str, rev: str, *, grouped: bool = False) -> str:
+    """Value of PLACEMENT_LABEL. In mode Scheduler node is empty: `any-<hash8>`, of groups
+    `groups-<hash8>`.
+    """
     if not node:
-        return f"any-{_hash8(service)}"
+        return f"{'groups' if grouped else 'any'}-{_hash8(service)}"
     return f"{_hash8(service, node)}-{rev[:8]}"
 
 
@@ -168,6 +179,18 @@ def deployment_name(service: str, node: str, rev: str) -> str:
     if not node:
         return service
     prefix = service[:MAX_SERVICE_IN_NAME].rstrip("-.")
+    return f"{prefix}-{_hash8(service, node)}-{rev[:8]}"
+
+
+def group_name(service: str, node: str, rev: str) -> str:
+    """Name of the LeaderWorkerSet of (service, leader's node, rev).
+
+    Without a node it is not the service's own: its controller makes a headless Service of that
+    name, and the service's Service is called so already.
+    """
+    prefix = service[:MAX_SERVICE_OF_GROUP].rstrip("-.")
+    if not node:
+        return f"{prefix}-groups-{_hash8(service)}"
     return f"{prefix}-{_hash8(service, node)}-{rev[:8]}"
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from stoker.model.live import LiveView
 from stoker.model.manifest import ManifestSet
+from stoker.model.workload import GROUP_KIND
 from stoker.objects.inventory import Inventory
 from stoker.observe.keys import WatchKey, base_keys
 from stoker.observe.observer import Observer
@@ -21,6 +22,7 @@ _USUAL_KINDS = (
     ("", "Service"),
     ("", "ServiceAccount"),
     ("apps", "Deployment"),
+    GROUP_KIND,
     ("policy", "PodDisruptionBudget"),
 )
 """What nearly every unit is made of: looked through for marks where no inventory is left."""

@@ -17,6 +17,9 @@ from stoker.model.live import LiveView
 from stoker.model.prefetch import LivePrefetch
 from stoker.model.refs import UnitRef
 from stoker.model.snapshot import Node, ServiceState, Snapshot
+from stoker.model.workload import is_workload
+from stoker.objects.inventory import Inventory
+from stoker.observe.groups import group_keys
 from stoker.observe.keys import (
     FLEETS,
     NODE_STATES,
@@ -52,14 +55,17 @@ class Observation:
     """The newest request for a pass, as it stands on the Fleet's mirror."""
 
 
-def observe(observer: Observer, desired: Desired, now_ms: int) -> Observation:
-    """Take a snapshot; nothing raises, what could not be read is named in `unknown`.
+def observe(
+    observer: Observer, desired: Desired, now_ms: int, owned: Inventory | None = None
+) -> Observation:
+    """Take a snapshot; nothing raises, what could not be read is named in `unknown`. `owned` is
+    the inventory, as far as it was read: it tells of kinds that Git does not ask for any more.
 
     Nodes and services that could not be read are absent. Without pods every node says
     that its GPUs cannot be counted, and placements show no pods: ask `unknown` first.
     """
     observer.ensure(base_keys(unit.ref.namespace for unit in desired.units))
-    observer.ensure(job_keys(desired))
+    observer.ensure((*job_keys(desired), *group_keys(desired, owned)))
     observer.settle()
     kinds = observer.kinds()
     unknown = {
@@ -171,7 +177,7 @@ def _services(
     deployments = {
         view.key.ref(*place): facts
         for view in kinds
-        if (view.key.group, view.key.kind) == ("apps", "Deployment")
+        if is_workload(view.key.ref("", ""))
         for place, facts in _facts(kinds, view.key)
         if isinstance(facts, DeploymentFacts) and facts.unit.kind == "ModelService"
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 from stoker.model.shape import Resources
 from stoker.model.times import to_milliseconds
+from stoker.model.workload import GROUP_INDEX, WORKER_INDEX
 from stoker.objects import names
 from stoker.objects.health_fields import items, mapping, text
 from stoker.objects.requests import requests_of_spec
@@ -63,6 +64,10 @@ class OwnPod:
     port: int
     workload: str = ""
     """Name of the Deployment that made it, where it has no label of ours (an adopted one)."""
+    group: int = 0
+    """Of a LeaderWorkerSet: which of its groups it is in."""
+    worker: int = 0
+    """Which pod of its group: 0 is the leader."""
     refused: str = ""
     """Why the kubelet refused it or threw it out (`status.reason` of a Failed pod)."""
 
@@ -157,8 +162,15 @@ def _own_pod(pod: dict[str, Any], *, asks_for_devices: bool) -> OwnPod | None:
         address=text(annotations, names.ADDRESS) or text(status, "podIP"),
         port=_port(spec),
         workload=workload,
+        group=_index(labels, GROUP_INDEX),
+        worker=_index(labels, WORKER_INDEX),
         refused=text(status, "reason") if status.get("phase") == "Failed" else "",
     )
+
+
+def _index(labels: dict[str, Any], label: str) -> int:
+    value = text(labels, label)
+    return int(value) if value.isdecimal() else 0
 
 
 def _out_of_memory(states: Iterable[dict[str, Any]], statuses: Iterable[dict[str, Any]]) -> str:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.workload import GROUP_KIND
 from stoker.objects import names
 from stoker.objects.health_fields import items, mapping, text
 from stoker.objects.schema_table import schema_for
@@ -33,7 +34,7 @@ from stoker.observe.keys import (
 from stoker.observe.nodes import NodeFacts, StateFacts, node_facts, state_facts
 from stoker.observe.pods import PodFacts, pod_facts
 from stoker.observe.prefetches import PrefetchFacts, prefetch_facts
-from stoker.observe.replicas import DeploymentFacts, deployment_facts
+from stoker.observe.replicas import DeploymentFacts, deployment_facts, group_facts
 from stoker.observe.wishes import MirrorFacts, mirror_facts
 
 __all__ = ["Entry", "Facts", "entry_from"]
@@ -167,6 +168,8 @@ def _facts(raw: dict[str, Any], key: WatchKey, unit: UnitRef | None) -> Facts | 
     kind = (key.group, key.kind)
     if kind == ("apps", "Deployment"):
         return None if unit is None else deployment_facts(raw, unit)
+    if kind == GROUP_KIND:
+        return None if unit is None else group_facts(raw, unit)
     if kind == ("batch", "Job"):
         return None if unit is None else prefetch_facts(raw, unit)
     if kind == (PODS.group, PODS.kind):

@@ -23,12 +23,20 @@ from stoker.model.snapshot import (
     ServiceState,
 )
 from stoker.objects import names
-from stoker.objects.health_fields import integer, mapping, text
+from stoker.objects.health_fields import condition, integer, mapping, text
 from stoker.objects.requests import requests_of_spec
 from stoker.objects.start_failures import Blame, blame_for
+from stoker.observe.groups import grouped
 from stoker.observe.pods import OwnPod, PodFacts, instant
 
-__all__ = ["DeploymentFacts", "LoadProbe", "deployment_facts", "phase_of", "services_from"]
+__all__ = [
+    "DeploymentFacts",
+    "LoadProbe",
+    "deployment_facts",
+    "group_facts",
+    "phase_of",
+    "services_from",
+]
 
 LoadProbe = Callable[[str], int | None]
 """Running plus waiting requests of the engine at `host:port`; None when it does not answer."""
@@ -45,7 +53,7 @@ MOST_RESTARTS = 1
 
 @dataclass(frozen=True, slots=True)
 class DeploymentFacts:
-    """A Deployment that our owner mark proves to be of a unit."""
+    """A Deployment or LeaderWorkerSet that our owner mark proves to be of a unit."""
 
     unit: UnitRef
     uid: str
@@ -60,7 +68,16 @@ class DeploymentFacts:
     observed: bool = True
     """The Deployment controller has seen its newest spec."""
     counted_pods: int = 0
-    """Pods that its status counts, terminating ones too where the server tells them."""
+    """Pods that its status counts, terminating ones too where the server tells them; of a
+    LeaderWorkerSet its groups.
+    """
+    size: int = 1
+    """Pods of one replica."""
+    nodes: tuple[str, ...] = ()
+    """Of a group: the decided nodes, the leader's first."""
+    domain: str = ""
+    unready_ms: int = 0
+    """Since when a LeaderWorkerSet has not had all its groups Ready; 0 for not known."""
 
 
 def deployment_facts(raw: dict[str, Any], unit: UnitRef) -> DeploymentFacts:
@@ -82,6 +99,38 @@ def deployment_facts(raw: dict[str, Any], unit: UnitRef) -> DeploymentFacts:
         requests=_template_requests(spec),
         observed=integer(status, "observedGeneration", 0) >= integer(metadata, "generation", 0),
         counted_pods=integer(status, "replicas", 0) + integer(status, "terminatingReplicas", 0),
+    )
+
+
+def group_facts(raw: dict[str, Any], unit: UnitRef) -> DeploymentFacts | None:
+    """The same of a raw LeaderWorkerSet of ours; None for one without a size."""
+    metadata, spec, status = mapping(raw, "metadata"), mapping(raw, "spec"), mapping(raw, "status")
+    template = mapping(spec, "leaderWorkerTemplate")
+    size = integer(template, "size", 1)
+    annotations = mapping(metadata, "annotations")
+    leader = mapping(template, "leaderTemplate") or mapping(template, "workerTemplate")
+    labels = mapping(mapping(leader, "metadata"), "labels")
+    available = condition(raw, "Available")
+    since = "creationTimestamp" if not available else "lastTransitionTime"
+    whole = available.get("status") == "True"
+    if size < 2:
+        return None
+    return DeploymentFacts(
+        unit=unit,
+        uid=text(metadata, "uid"),
+        placement=text(labels, names.PLACEMENT_LABEL),
+        rev=text(annotations, names.REV),
+        node=text(annotations, names.NODE),
+        node_uid=text(annotations, names.NODE_UID),
+        replicas=integer(spec, "replicas", 1),
+        terminating=bool(metadata.get("deletionTimestamp")),
+        requests=_template_requests({"template": leader}),
+        observed=integer(status, "observedGeneration", 0) >= integer(metadata, "generation", 0),
+        counted_pods=integer(status, "replicas", 0),
+        size=size,
+        nodes=tuple(filter(None, text(annotations, names.NODES).split(","))),
+        domain=text(annotations, names.DOMAIN),
+        unready_ms=0 if whole else instant((available or metadata).get(since)),
     )
 
 
@@ -118,7 +167,22 @@ def services_from(
         spec = units.get(deployment.unit)
         service = spec if isinstance(spec, ModelService) else None
         places = _places(ref, deployment)
-        found = [pod for place in places for pod in members.get(place, ())]
+        found = sorted(
+            (pod for place in places for pod in members.get(place, ())), key=lambda item: item[0]
+        )
+        seen = tuple(
+            _replica(name, pod, node, service, load_probe, now_ms) for name, pod, node in found
+        )
+        if deployment.size > 1:
+            indices = [(pod.group, pod.worker) for _, pod, _ in found]
+            seen = grouped(
+                ref.name,
+                deployment.size,
+                [(*at, pod) for at, pod in zip(indices, seen, strict=True)],
+                unready_ms=deployment.unready_ms,
+                deadline_ms=_deadline_ms(service),
+                now_ms=now_ms,
+            )
         standing.setdefault(deployment.unit, []).append(
             LivePlacement(
                 name=ref.name,
@@ -127,14 +191,14 @@ def services_from(
                 node=deployment.node,
                 node_uid=deployment.node_uid,
                 replicas=deployment.replicas,
-                pods=tuple(
-                    _replica(name, pod, node, service, load_probe, now_ms)
-                    for name, pod, node in sorted(found, key=lambda item: item[0])
-                ),
+                pods=seen,
                 terminating=deployment.terminating,
                 externally_scaled=scalers.get(ref, ""),
                 requests=deployment.requests,
-                unsettled=not deployment.observed or deployment.counted_pods > len(found),
+                unsettled=not deployment.observed or deployment.counted_pods > len(seen),
+                size=deployment.size,
+                nodes=deployment.nodes,
+                domain=deployment.domain,
                 refusals=_newest(each for place in places for each in over.get(place, ())),
             )
         )
@@ -178,6 +242,10 @@ def _template_requests(spec: dict[str, Any]) -> Resources | None:
         return None
 
 
+def _deadline_ms(service: ModelService | None) -> int:
+    return DEFAULT_DEADLINE_MS if service is None else service.cold_start_deadline_ms
+
+
 def _replica(
     name: str,
     pod: OwnPod,
@@ -186,7 +254,7 @@ def _replica(
     load_probe: LoadProbe | None,
     now_ms: int,
 ) -> Replica:
-    deadline_ms = DEFAULT_DEADLINE_MS if service is None else service.cold_start_deadline_ms
+    deadline_ms = _deadline_ms(service)
     phase, since_ms, reason = phase_of(pod, node, deadline_ms, now_ms)
     return Replica(
         name=name,

@@ -21,7 +21,18 @@ from stoker.model.refs import UnitRef
 from stoker.objects import names
 from stoker.render.service import PLACEHOLDERS
 
-__all__ = ["Site", "bake", "filled", "leftover_placeholder", "object_labels"]
+__all__ = [
+    "NODE_WEIGHT",
+    "PREFERRED",
+    "REQUIRED",
+    "Site",
+    "bake",
+    "baked_metadata",
+    "filled",
+    "leftover_placeholder",
+    "object_labels",
+    "pod_template",
+]
 
 NODE_WEIGHT = 100
 """Outweighs every other preference a pod template can hold (the API allows 1 to 100)."""
@@ -31,8 +42,8 @@ _APP_VERSION = "app.kubernetes.io/version"
 _MANAGER = "stoker"
 _PLACEHOLDER = "stoker-decides-"
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +65,35 @@ def bake(workload: Mapping[str, Any], placement: Placement, site: Site) -> dict[
     service = site.unit.name
     value = names.placement_label(service, placement.node, placement.rev)
     body = filled(workload, placement)
-    metadata = body["metadata"]
     spec = body["spec"]
     return {
         **body,
-        "metadata": {
-            **metadata,
-            "name": placement.name,
-            "namespace": metadata.get("namespace") or site.unit.namespace,
-            "labels": {
-                **(metadata.get("labels") or {}),
-                **object_labels(site.fleet, site.unit, metadata.get("labels") or {}),
-                names.PLACEMENT_LABEL: value,
-            },
-            "annotations": {
-                **(metadata.get("annotations") or {}),
-                **_annotations(placement, site),
-            },
-        },
+        "metadata": baked_metadata(body["metadata"], placement, site, value),
         "spec": {
             **spec,
             "replicas": placement.count,
             "selector": {"matchLabels": {names.PLACEMENT_LABEL: value}},
-            "template": _pod_template(spec["template"], placement, site, value),
+            "template": pod_template(spec["template"], placement, site, value),
+        },
+    }
+
+
+def baked_metadata(
+    metadata: Mapping[str, Any], placement: Placement, site: Site, value: str
+) -> dict[str, Any]:
+    """Name, namespace, labels and annotations of the workload of a placement."""
+    return {
+        **metadata,
+        "name": placement.name,
+        "namespace": metadata.get("namespace") or site.unit.namespace,
+        "labels": {
+            **(metadata.get("labels") or {}),
+            **object_labels(site.fleet, site.unit, metadata.get("labels") or {}),
+            names.PLACEMENT_LABEL: value,
+        },
+        "annotations": {
+            **(metadata.get("annotations") or {}),
+            **_annotations(placement, site),
         },
     }
 
@@ -146,9 +163,15 @@ def _filled(value: Any, replacements: Mapping[str, str]) -> Any:
     return value
 
 
-def _pod_template(
-    template: Mapping[str, Any], placement: Placement, site: Site, value: str
+def pod_template(
+    template: Mapping[str, Any],
+    placement: Placement,
+    site: Site,
+    value: str,
+    *,
+    traffic: bool = True,
 ) -> dict[str, Any]:
+    """A pod template with labels and affinity; `value` is its placement's label."""
     metadata = template.get("metadata") or {}
     own = metadata.get("labels") or {}
     labels = {
@@ -157,8 +180,9 @@ def _pod_template(
         names.FLEET_LABEL: site.fleet,
         names.SERVICE_LABEL: site.unit.name,
         names.PLACEMENT_LABEL: value,
-        names.TRAFFIC_LABEL: "true",
     }
+    if traffic:
+        labels[names.TRAFFIC_LABEL] = "true"
     if site.spec.model_revision:
         labels[names.MODEL_REVISION_LABEL] = _label_value(site.spec.model_revision)
     if site.spec.engine_version:
@@ -193,10 +217,10 @@ def _affinity(own: Mapping[str, Any], placement: Placement, site: Site) -> dict[
     required = [_joined(term, everywhere) for term in _required_terms(node_affinity, site.pools)]
     required = [term for term in required if term]
     if required:
-        node_affinity[_REQUIRED] = {"nodeSelectorTerms": required}
+        node_affinity[REQUIRED] = {"nodeSelectorTerms": required}
     if node and not pinned:
         preferred = {"weight": NODE_WEIGHT, "preference": {"matchFields": fields}}
-        node_affinity[_PREFERRED] = [preferred, *(node_affinity.get(_PREFERRED) or [])]
+        node_affinity[PREFERRED] = [preferred, *(node_affinity.get(PREFERRED) or [])]
     if not node_affinity:
         return dict(own)
     return {**own, "nodeAffinity": node_affinity}
@@ -209,7 +233,7 @@ def _required_terms(
 
     A pool without a selector holds every node and adds nothing.
     """
-    users: list[dict[str, Any]] = (node_affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or [
+    users: list[dict[str, Any]] = (node_affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or [
         {}
     ]
     by_pool = [{"matchExpressions": expressions} for expressions in map(_expressions, pools)]

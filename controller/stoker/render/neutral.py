@@ -15,12 +15,23 @@ from stoker.errors import BadInput, Finding, SourceLocation
 from stoker.model.fleet import ModelService, Unit
 from stoker.model.refs import ObjectRef, UnitRef, ref_from_manifest
 from stoker.model.shape import PodShape
+from stoker.model.workload import workload_ref
+from stoker.objects.kinds import pod_template_paths
 from stoker.render.merge import merge_pod_template
-from stoker.render.pod_shape import MAIN_CONTAINER, containers_of, rev_of, shape_of
+from stoker.render.paths import value_at, with_value
+from stoker.render.pod_shape import (
+    MAIN_CONTAINER,
+    containers_of,
+    rev_of,
+    rev_of_group,
+    shape_of,
+    shape_of_group,
+)
 from stoker.render.pool import JobResult
 
 __all__ = ["NeutralObject", "NeutralUnit", "bundle_from", "objects_from", "service_from"]
 
+_PER_POD = " in leaderTemplate and workerTemplate"
 _NAMELESS = "a manifest needs {}"
 _SERVER_FIELDS = (
     "creationTimestamp",
@@ -50,8 +61,8 @@ class NeutralObject:
 class NeutralUnit:
     """One unit. With an ERROR among `findings` it has no objects.
 
-    For a ModelService, `workload` is the Deployment that replicas are made from (with
-    `podTemplate` merged in; not among `objects`), and `rev` and `shape` are read from it.
+    For a ModelService, `workload` is the Deployment that replicas are made from, or the
+    LeaderWorkerSet of groups (with `podTemplate` merged in; not among `objects`), and `rev` and `shape` are read from it.
     """
 
     ref: UnitRef
@@ -80,14 +91,17 @@ def service_from(unit: Unit, spec: ModelService, key: str, result: JobResult) ->
     neutral = NeutralUnit(unit.ref, key, objects)
     if findings:
         return _finished(neutral, findings)
-    workloads = [
-        item for item in objects if (item.ref.group, item.ref.kind) == ("apps", "Deployment")
+    wanted = workload_ref("", "", grouped=spec.nodes > 1)
+    engines = [
+        item
+        for item in objects
+        if (item.ref.group, item.ref.kind) == (wanted.group, wanted.kind) and _has_engine(item)
     ]
-    engines = [item for item in workloads if _has_engine(item)]
     if len(engines) != 1:
         message = (
-            f"template {spec.template} must render exactly one Deployment with a container "
-            f"called {MAIN_CONTAINER}, and renders {len(engines)}"
+            f"template {spec.template} must render exactly one {wanted.kind} with a container "
+            f"called {MAIN_CONTAINER}{_PER_POD if spec.nodes > 1 else ''}, "
+            f"and renders {len(engines)}"
         )
         location = unit.line_of("spec.render.template")
         return _finished(neutral, [Finding(location, "engine-container-missing", message)])
@@ -102,29 +116,41 @@ def _with_workload(
     neutral: NeutralUnit, unit: Unit, spec: ModelService, found: NeutralObject
 ) -> NeutralUnit:
     location = unit.line_of("spec.podTemplate") if spec.pod_template else unit.location
-    template = found.body["spec"]["template"]
-    merged = merge_pod_template(template, spec.pod_template, location)
-    body = {**found.body, "spec": {**found.body["spec"], "template": merged}}
+    body, merged = found.body, []
+    for path in pod_template_paths(found.ref.group, found.ref.kind):
+        template = merge_pod_template(value_at(body, path), spec.pod_template, location)
+        merged.append(template)
+        body = with_value(body, path, template)
     workload = replace(found, body=body)
     if not _has_engine(workload):
         message = f"podTemplate removes the container {MAIN_CONTAINER}"
         finding = Finding(location, "engine-container-missing", message, field="spec.podTemplate")
         return _finished(neutral, [finding])
+    size = value_at(body, ("spec", "leaderWorkerTemplate", "size"))
+    if spec.nodes > 1 and size != spec.nodes:
+        message = f"template {spec.template} renders groups of {size}, for {spec.nodes} nodes"
+        finding = Finding(unit.line_of("spec.render.template"), "template-error", message)
+        return _finished(neutral, [finding])
+    first, last = merged[0], merged[-1]
+    single = len(merged) == 1
     return replace(
         neutral,
         objects=tuple(item for item in neutral.objects if item is not found),
         workload=workload,
-        rev=rev_of(merged),
-        shape=shape_of(merged, location),
+        rev=rev_of(first) if single else rev_of_group(first, last, spec.nodes),
+        shape=shape_of(first, location) if single else shape_of_group(first, last, location),
     )
 
 
 def _has_engine(item: NeutralObject) -> bool:
-    spec = item.body.get("spec")
-    template = spec.get("template") if isinstance(spec, dict) else None
-    if not isinstance(template, dict):
-        return False
-    return any(c.get("name") == MAIN_CONTAINER for c in containers_of(template))
+    """Whether each of its pod templates has the main container."""
+    paths = pod_template_paths(item.ref.group, item.ref.kind)
+    templates = [value_at(item.body, path) for path in paths]
+    return all(
+        isinstance(template, dict)
+        and any(c.get("name") == MAIN_CONTAINER for c in containers_of(template))
+        for template in templates
+    )
 
 
 def _finished(neutral: NeutralUnit, findings: Iterable[Finding]) -> NeutralUnit:

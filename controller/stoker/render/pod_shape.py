@@ -6,6 +6,7 @@ A neutral pod template (raw) comes in; `PodShape` and `rev` go out. Called by ne
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from stoker.errors import BadInput, Finding, SourceLocation
@@ -15,7 +16,14 @@ from stoker.model.shape import PodShape, Toleration
 from stoker.objects.quantity import parse_quantity
 from stoker.objects.requests import requests_of_spec
 
-__all__ = ["MAIN_CONTAINER", "containers_of", "rev_of", "shape_of"]
+__all__ = [
+    "MAIN_CONTAINER",
+    "containers_of",
+    "rev_of",
+    "rev_of_group",
+    "shape_of",
+    "shape_of_group",
+]
 
 MAIN_CONTAINER = "engine"
 
@@ -42,6 +50,22 @@ def rev_of(template: Mapping[str, Any]) -> str:
     """8 hex digits of the template without labels, annotations and order."""
     bare = {"spec": _unordered(template.get("spec") or {})}
     return digest(bare)[:_REV_DIGITS]
+
+
+def rev_of_group(leader: Mapping[str, Any], worker: Mapping[str, Any], size: int) -> str:
+    """The same of both templates of a group and the number of its pods."""
+    return digest({"leader": rev_of(leader), "worker": rev_of(worker), "size": size})[:_REV_DIGITS]
+
+
+def shape_of_group(
+    leader: Mapping[str, Any], worker: Mapping[str, Any], location: SourceLocation
+) -> PodShape:
+    """What any pod of a group asks of its node: the leader's, or the worker's where that is more.
+
+    Raises BadInput as `shape_of` does.
+    """
+    first, other = shape_of(leader, location), shape_of(worker, location)
+    return replace(first, requests=first.requests.most(other.requests))
 
 
 def shape_of(template: Mapping[str, Any], location: SourceLocation) -> PodShape:

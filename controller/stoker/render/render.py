@@ -20,6 +20,7 @@ from stoker.model.refs import ObjectRef
 from stoker.objects import kinds
 from stoker.render.around import Around, around_workloads
 from stoker.render.bake import Site, bake, leftover_placeholder, object_labels
+from stoker.render.bake_group import bake_group
 from stoker.render.manifests import ClusterKinds, cluster_kinds, manifest_of, placed, with_labels
 from stoker.render.neutral import NeutralObject, NeutralUnit
 from stoker.render.prefetch import job_ref, prefetch_job
@@ -112,11 +113,12 @@ class _Task:
                 self.decision.replicas,
                 self.decision.floor,
                 tuple(
-                    (p.name, p.rev, p.node, p.node_uid, p.pool, p.count)
+                    (p.name, p.rev, p.node, p.node_uid, p.pool, p.count, p.nodes, p.domain)
                     for p in self.decision.placements
                 ),
                 self.decision.retirements,
                 self.decision.untouched,
+                self.decision.groups,
                 self.decision.prefetches,
             )
         place = (self.unit.location, self.pools, self.fleet, self.cluster_scoped)
@@ -191,7 +193,8 @@ class _Task:
             location = self.unit.line_of("spec.placement.pools")
             findings.append(Finding(location, "pool-not-found", message))
         site = Site(self.fleet[1], self.unit.ref, spec, pools, self.unit.location.path)
-        body = bake(workload.body, placement, site)
+        make = bake_group if spec.nodes > 1 else bake
+        body = make(workload.body, placement, site)
         if leftover_placeholder(body):
             message = (
                 "the template changes the spelling of a placement value, which is filled in later"
@@ -225,14 +228,15 @@ class _Task:
         )
 
     def _kept(self, decision: ServiceDecision) -> tuple[ObjectRef, ...]:
-        """Deployments that leave or are left alone, Jobs that stand, and objects that wait for
+        """Workloads that leave or are left alone, Jobs that stand, and objects that wait for
         a known count.
         """
         assert self.neutral.workload is not None
         namespace = self.neutral.workload.ref.namespace or self.unit.ref.namespace
         older = {p.name for p in decision.placements if p.rev != self.neutral.rev}
         names = {r.name for r in decision.retirements} | set(decision.untouched) | older
-        kept = [ObjectRef("apps", "Deployment", namespace, name) for name in sorted(names)]
+        refs = (decision.workload_ref(name) for name in sorted(names))
+        kept = [replace(ref, namespace=namespace) for ref in refs]
         standing = (p for p in decision.prefetches if p.state is not None and not p.over)
         kept += [self._job_ref(prefetch) for prefetch in standing]
         if decision.replicas is None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.model.workload import LWS_GROUP
 from stoker.objects.names import GROUP, MANAGED_BY
 
 __all__ = ["InstallNames", "rights"]
@@ -115,6 +116,7 @@ def _apply_rules() -> list[dict[str, Any]]:
         _rule(["policy"], ["poddisruptionbudgets"], WRITE),
         _rule(["autoscaling"], ["horizontalpodautoscalers"], WRITE),
         _rule(["inference.networking.k8s.io"], ["inferencepools"], WRITE),
+        _rule([LWS_GROUP], ["leaderworkersets"], WRITE),
         _rule(["networking.k8s.io"], ["ingresses", "networkpolicies"], WRITE),
         _rule(["", "events.k8s.io"], ["events"], ["create", "patch"]),
     ]

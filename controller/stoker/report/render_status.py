@@ -177,12 +177,13 @@ def _service_row(unit: UnitReport, now_ms: int) -> list[str]:
     counts = service.counts
     want = "?" if counts.desired is None else str(counts.desired)
     mark = service_mark(unit)[0]
-    nodes = [place.node for place in service.placements if place.node and place.replicas]
+    standing = [place for place in service.placements if place.node and place.replicas]
+    nodes = [node for place in standing for node in place.node.split("+")]
     return [
         clean(unit.ref.short),
         unit.sync.value,
         unit.health.value,
-        f"{counts.ready}/{want}",
+        counts.told(),
         str(counts.warming),
         f"{want} {mark}".rstrip(),
         clean(service.model_revision[:7]),

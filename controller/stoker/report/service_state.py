@@ -104,7 +104,7 @@ def judge_service(service: ServiceReport, view: ServiceView, *, observing: bool)
         return HealthVerdict(Health.UNKNOWN, Reason.UNKNOWN, view.blind)
     if counts.desired is None:
         return HealthVerdict(Health.UNKNOWN, Reason.COUNT_UNKNOWN, f"{counts.ready} Ready")
-    message = f"{counts.ready}/{counts.desired} Ready"
+    message = f"{counts.told()} Ready"
     if counts.desired == 0:
         return HealthVerdict(Health.HEALTHY, Reason.SCALED_TO_ZERO, "")
     hold = service.holds[0].reason if service.holds else ""
@@ -159,8 +159,9 @@ def _counts(
     before = previous.counts if previous else None
     desired = decision.replicas if decision else before.desired if before else None
     floor = decision.floor if decision else before.floor if before else 0
+    each = decision.size if decision else before.pods_each if before else 1
     if blind:
-        return ReplicaCounts(desired, before.ready if before else 0, 0, floor)
+        return ReplicaCounts(desired, before.ready if before else 0, 0, floor, pods_each=each)
     ready = sum(place.ready for place in state.placements)
     warming = sum(place.warming for place in state.placements if not place.terminating)
     if decision is not None:
@@ -168,7 +169,7 @@ def _counts(
     # Surge copies are not replicas: an autoscaler would count them as load already met.
     shown = ready if desired is None else min(ready, desired)
     stuck = sum(1 for pod in _pods(state) if pod.phase is ReplicaPhase.STUCK)
-    return ReplicaCounts(desired, shown, warming, floor, stuck)
+    return ReplicaCounts(desired, shown, warming, floor, stuck, each)
 
 
 def _pods(state: ServiceState) -> tuple[Replica, ...]:
@@ -197,8 +198,9 @@ def _placements(
 
 
 def _line_of(place: LivePlacement) -> PlacementLine:
+    where = "+".join(place.nodes) or place.node
     return PlacementLine(
-        place.name, place.node, "", place.rev, place.replicas, place.ready, place.warming
+        place.name, where, "", place.rev, place.replicas, place.ready, place.warming
     )
 
 
@@ -210,7 +212,7 @@ def _decided_line(
     estimate = decided.readiness.p50_ms // 1000 if decided.readiness is not None else None
     return PlacementLine(
         decided.name,
-        decided.node,
+        "+".join(decided.nodes) or decided.node,
         decided.pool,
         decided.rev,
         decided.count,
@@ -245,10 +247,11 @@ def _cause(view: ServiceView) -> Cause | None:
     """The notice on a node of it, else its first stuck replica."""
     pods = _pods(view.state)
     for pod in pods:
-        notice = view.notices.get(pod.node)
-        if notice is not None:
-            return Cause(pod.node, notice.kind, rfc3339(notice.at_ms))
+        for node in pod.nodes:
+            if (notice := view.notices.get(node)) is not None:
+                return Cause(node, notice.kind, rfc3339(notice.at_ms))
     for pod in pods:
         if pod.phase is ReplicaPhase.STUCK:
-            return Cause(pod.node, pod.reason or pod.phase.value, rfc3339(pod.since_ms))
+            why = pod.reason or pod.phase.value
+            return Cause(pod.blamed_node, why, rfc3339(pod.since_ms))
     return None

@@ -18,7 +18,7 @@ from stoker.decide.case import canonical_image
 from stoker.model.codec import canonical_json, to_data
 from stoker.model.fleet import Desired, ModelService, SnapshotDetail
 from stoker.model.shape import UnitShape
-from stoker.model.snapshot import Node, ServiceState, Snapshot
+from stoker.model.snapshot import Node, Replica, ServiceState, Snapshot
 from stoker.model.times import rfc3339
 from stoker.objects.names import pool_of_place
 
@@ -127,8 +127,15 @@ def _hashed(snapshot: Snapshot, desired: Desired, salt: str) -> Snapshot:
     selecting = {key for pool in desired.fleet.pools for key, _ in pool.match_labels}
     selecting |= {r.key for pool in desired.fleet.pools for r in pool.match_expressions}
     kept = KEPT_LABELS | (selecting - {"kubernetes.io/hostname"})
-    specs = [unit.spec for unit in desired.units]
-    spread = {s.limits.spread_key for s in specs if isinstance(s, ModelService)} - kept
+    specs = [unit.spec for unit in desired.units if isinstance(unit.spec, ModelService)]
+    spread = {spec.limits.spread_key for spec in specs}
+    spread |= {spec.group_key for spec in specs if spec.nodes > 1}
+    spread -= kept
+    keys = {
+        unit.ref: unit.spec.group_key
+        for unit in desired.units
+        if isinstance(unit.spec, ModelService)
+    }
 
     def name(value: str) -> str:
         if not value or pool_of_place(value):  # pools are in the fleet's file
@@ -143,13 +150,21 @@ def _hashed(snapshot: Snapshot, desired: Desired, salt: str) -> Snapshot:
         )
         return dataclasses.replace(old, name=name(old.name), uid=name(old.uid), labels=labels)
 
+    def pod(old: Replica) -> Replica:
+        workers = tuple(dataclasses.replace(w, node=name(w.node)) for w in old.workers)
+        failed = name(old.failed_node)
+        return dataclasses.replace(old, node=name(old.node), workers=workers, failed_node=failed)
+
     def service(old: ServiceState) -> ServiceState:
+        told = keys.get(old.ref) in kept
         places = tuple(
             dataclasses.replace(
                 place,
                 node=name(place.node),
                 node_uid=name(place.node_uid),
-                pods=tuple(dataclasses.replace(p, node=name(p.node)) for p in place.pods),
+                pods=tuple(map(pod, place.pods)),
+                nodes=tuple(map(name, place.nodes)),
+                domain=place.domain if told else name(place.domain),
             )
             for place in old.placements
         )

@@ -11,6 +11,7 @@ from stoker.model.fleet import ModelService, Unit
 from stoker.model.outcome import Result, Sync
 from stoker.model.plan import WarmthClass
 from stoker.model.refs import UnitRef
+from stoker.model.workload import is_workload
 from stoker.report.inputs import ReportInputs
 from stoker.report.unit_report import UnitReport
 
@@ -27,7 +28,7 @@ def cold_starts(inputs: ReportInputs) -> int:
         (outcome.unit, entry.ref.name)
         for outcome in inputs.outcome.units
         for entry in outcome.objects
-        if entry.result is Result.CREATED and entry.ref.kind == "Deployment"
+        if entry.result is Result.CREATED and is_workload(entry.ref)
     }
     return sum(
         place.count

@@ -37,6 +37,16 @@ class ReplicaCounts:
     warming: int
     floor: int = 0
     stuck: int = 0
+    pods_each: int = 1
+    """Pods of one replica; above 1 replicas are groups."""
+
+    def told(self) -> str:
+        """`2/2`, or `2/2 groups (8 pods)`."""
+        want = "?" if self.desired is None else str(self.desired)
+        if self.pods_each == 1:
+            return f"{self.ready}/{want}"
+        pods = "?" if self.desired is None else str(self.desired * self.pods_each)
+        return f"{self.ready}/{want} groups ({pods} pods)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from stoker.model.outcome import Health, ObjectOutcome, Result, Sync, UnitOutcom
 from stoker.model.plan import ServiceDecision
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.snapshot import ServiceState
+from stoker.model.workload import is_workload
 from stoker.objects.health import ABSENT, HealthVerdict, worst
 from stoker.report.conditions import (
     Judgement,
@@ -290,7 +291,7 @@ def _object_verdicts(
     for change in facts.changes.changes:
         if change.action in {Action.DELETE, Action.KEEP} or change.code == "reconcile-disabled":
             continue
-        if leave_out_workloads and change.ref.kind == "Deployment":
+        if leave_out_workloads and is_workload(change.ref):
             continue
         verdict = _verdict_on(change, facts, inputs)
         if verdict.status is not Health.HEALTHY:

@@ -154,6 +154,7 @@ def _service_to_data(service: ServiceReport) -> dict[str, Any]:
             "warming": counts.warming,
             "floor": counts.floor,
             "stuck": counts.stuck,
+            **({"podsEach": counts.pods_each} if counts.pods_each > 1 else {}),
         },
         "count": _without_empty(
             {"source": service.count_source},
@@ -225,6 +226,7 @@ def _service_from_data(data: dict[str, Any]) -> ServiceReport:
             warming=integer(replicas, "warming", 0),
             floor=integer(replicas, "floor", 0),
             stuck=integer(replicas, "stuck", 0),
+            pods_each=max(1, integer(replicas, "podsEach", 1)),
         ),
         count_source=text(count, "source", "Git"),
         count_detail=text(count, "detail"),

@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from stoker.model.ports import Cluster
+from stoker.model.workload import pods_each
 from stoker.sim.deployment_status import desired_replicas
 from stoker.sim.deployments import MANAGER
 from stoker.sim.pods import is_active, is_ready
 from stoker.sim.view import (
     DEPLOYMENT,
+    LEADER_WORKER_SET,
     POD,
     POD_DISRUPTION_BUDGET,
     REPLICA_SET,
@@ -67,17 +69,21 @@ def _expected_and_desired(
 
 
 def _wished(pods: list[dict[str, Any]], view: View) -> int:
-    """Sum of the wishes of every Deployment or ReplicaSet that owns one of the pods."""
+    """Pods that every Deployment, ReplicaSet or LeaderWorkerSet which owns one of them wishes."""
     sets = {uid_of(s): s for s in view.of(REPLICA_SET)}
+    groups = {uid_of(s): s for s in view.of(LEADER_WORKER_SET)}
     owners = {uid_of(d): d for d in view.of(DEPLOYMENT)}
     top = {}
     for pod in pods:
+        group = groups.get(controller_of(pod))
+        if group is not None:
+            top[uid_of(group)] = group
         replica_set = sets.get(controller_of(pod))
         if replica_set is None:
             continue
         owner = owners.get(controller_of(replica_set), replica_set)
         top[uid_of(owner)] = owner
-    return sum(desired_replicas(owner) for owner in top.values())
+    return sum(desired_replicas(owner) * pods_each(owner) for owner in top.values())
 
 
 def _share(value: int | str, total: int) -> int:

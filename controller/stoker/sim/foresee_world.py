@@ -20,6 +20,7 @@ from stoker.model.snapshot import (
     ReplicaPhase,
     ServiceState,
     Snapshot,
+    Worker,
 )
 from stoker.objects.names import pool_of_place
 
@@ -90,9 +91,9 @@ def world_from(
     for state in snapshot.services:
         for live in state.placements:
             requests = live.requests or _requests(by_ref, state.ref)
-            bound = [pod.node for pod in live.pods if pod.node]
+            bound = [node for pod in live.pods for node in pod.nodes]
             node = bound[0] if bound else live.node
-            gpus = _device_count(desired, state.ref)
+            gpus = _device_count(desired, state.ref) * live.size
             world.standing[state.ref, live.name] = Standing(state.ref, live, node, gpus, requests)
             for name in bound:
                 if name in nodes:
@@ -116,9 +117,8 @@ def snapshot_of(world: World) -> Snapshot:
     services: dict[UnitRef, list[LivePlacement]] = {}
     for (ref, _), item in sorted(world.standing.items(), key=lambda entry: entry[0]):
         services.setdefault(ref, []).append(item.live)
-        for pod in item.live.pods:
-            if pod.node:
-                used[pod.node] = used.get(pod.node, Resources()).plus(item.requests)
+        for node in (node for pod in item.live.pods for node in pod.nodes):
+            used[node] = used.get(node, Resources()).plus(item.requests)
     return replace(
         world.base,
         taken_at_ms=world.now_ms,
@@ -179,6 +179,9 @@ def _place(
         replicas=placement.count,
         pods=tuple(_pod(world, placement, n) for n in range(placement.count)),
         requests=requests,
+        size=placement.size,
+        nodes=placement.nodes,
+        domain=placement.domain,
     )
     gone = leaving.get(placement.replaces) or world.standing.get((ref, placement.replaces))
     waiting = world.departed.get(ref) or []
@@ -192,7 +195,7 @@ def _place(
         ref,
         live,
         placement.node,
-        _device_count(world.desired, ref),
+        _device_count(world.desired, ref) * placement.size,
         requests,
         world.now_ms + _start_ms(world, placement),
     )
@@ -223,7 +226,18 @@ def _pod(world: World, placement: Placement, number: int) -> Replica:
         since_ms=world.now_ms,
         created_ms=world.now_ms,
         scheduled_ms=world.now_ms,
+        workers=tuple(
+            Worker(
+                f"{placement.name}-{number}-{n}", f"forecast-{placement.name}-{number}-{n}", node
+            )
+            for n, node in enumerate(_workers(placement), 1)
+        ),
     )
+
+
+def _workers(placement: Placement) -> tuple[str, ...]:
+    """Nodes of the workers of a group; in mode Scheduler nobody knows them."""
+    return placement.nodes[1:] or ("",) * (placement.size - 1)
 
 
 def _retire(world: World, ref: UnitRef, retirement: Retirement) -> bool:

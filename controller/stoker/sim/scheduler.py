@@ -16,9 +16,9 @@ from stoker.model.shape import Resources
 from stoker.model.times import rfc3339
 from stoker.sim.pod_calls import PodCalls
 from stoker.sim.pods import condition, is_over, requests_of, resources_from_map
-from stoker.sim.view import NODE, POD, View, Writer, is_dying, labels_of, uid_of
+from stoker.sim.view import NODE, POD, View, Writer, is_dying, labels_of, selects, uid_of
 
-__all__ = ["MANAGER", "Scheduler"]
+__all__ = ["MANAGER", "Scheduler", "taken_by_others"]
 
 MANAGER = "kube-scheduler"
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -38,14 +38,16 @@ class Scheduler:
         nodes = [n for n in view.of(NODE) if not is_dying(n)]
         free = _free(nodes, view.of(POD))
         waiting = [p for p in view.of(POD) if _waits(p)]
+        bound = [p for p in view.of(POD) if p["spec"].get("nodeName") and not is_over(p)]
         for pod in sorted(waiting, key=_queue_order):
             requests = requests_of(pod)
-            chosen, reasons = _choose(pod, requests, nodes, free)
+            chosen, reasons = _choose(pod, requests, nodes, free, taken_by_others(pod, bound))
             if not chosen:
                 _say_unschedulable(pod, reasons, len(nodes), writer, now_ms)
             elif self._calls.bind(POD.ref(pod), uid_of(pod), chosen):
                 writer.writes += 1
                 free[chosen] = free[chosen].plus(requests, -1)
+                bound.append({**pod, "spec": {**pod["spec"], "nodeName": chosen}})
         return writer.writes
 
 
@@ -54,6 +56,7 @@ def _choose(
     requests: Resources,
     nodes: list[dict[str, Any]],
     free: dict[str, Resources],
+    apart: frozenset[str],
 ) -> tuple[str, Counter[str]]:
     """The best node by name, empty with the reasons where there is none."""
     reasons: Counter[str] = Counter()
@@ -61,6 +64,8 @@ def _choose(
     for node in nodes:
         name = node["metadata"]["name"]
         reason = _obstacle(pod, node, requests, free[name])
+        if not reason and name in apart:
+            reason = "node(s) didn't match pod anti-affinity rules"
         if reason:
             reasons[reason] += 1
             continue
@@ -69,6 +74,25 @@ def _choose(
         if best is None or score > best[0]:
             best = (score, name)
     return ("" if best is None else best[1]), reasons
+
+
+def taken_by_others(pod: dict[str, Any], bound: list[dict[str, Any]]) -> frozenset[str]:
+    """Nodes that required anti-affinity over kubernetes.io/hostname keeps the pod away from."""
+    rules = (pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
+    terms = [
+        term.get("labelSelector")
+        for term in rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        if term.get("topologyKey") == "kubernetes.io/hostname"
+    ]
+    if not terms:
+        return frozenset()
+    space = pod["metadata"]["namespace"]
+    return frozenset(
+        each["spec"]["nodeName"]
+        for each in bound
+        if each["metadata"]["namespace"] == space
+        and any(selects(term, labels_of(each)) for term in terms)
+    )
 
 
 def _waits(pod: dict[str, Any]) -> bool:

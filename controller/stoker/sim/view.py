@@ -14,11 +14,13 @@ from typing import Any
 from stoker.kube.errors import AlreadyExists, Conflict, Forbidden, KindNotFound, NotFound
 from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef
+from stoker.model.workload import LWS_GROUP, LWS_KIND
 
 __all__ = [
     "DEPLOYMENT",
     "ENDPOINT_SLICE",
     "KINDS",
+    "LEADER_WORKER_SET",
     "NAMESPACE",
     "NODE",
     "POD",
@@ -65,6 +67,7 @@ POD = Kind("", "Pod")
 SERVICE = Kind("", "Service")
 DEPLOYMENT = Kind("apps", "Deployment")
 REPLICA_SET = Kind("apps", "ReplicaSet")
+LEADER_WORKER_SET = Kind(LWS_GROUP, LWS_KIND)
 POD_DISRUPTION_BUDGET = Kind("policy", "PodDisruptionBudget")
 ENDPOINT_SLICE = Kind("discovery.k8s.io", "EndpointSlice")
 
@@ -92,6 +95,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("rbac.authorization.k8s.io", "Role"),
     Kind("rbac.authorization.k8s.io", "RoleBinding"),
     Kind("coordination.k8s.io", "Lease"),
+    LEADER_WORKER_SET,
     Kind("stoker.dev", "Fleet", "v1alpha1"),
     Kind("stoker.dev", "ModelService", "v1alpha1"),
     Kind("stoker.dev", "ScalePolicy", "v1alpha1"),

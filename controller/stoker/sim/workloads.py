@@ -16,6 +16,7 @@ from stoker.sim.budgets import budgets
 from stoker.sim.deployments import deployments
 from stoker.sim.endpoints import endpoints
 from stoker.sim.garbage import LostPods, collect_garbage, delete_namespaces
+from stoker.sim.groups import leader_worker_sets
 from stoker.sim.pod_calls import PodCalls
 from stoker.sim.replicasets import replica_sets
 from stoker.sim.scheduler import Scheduler
@@ -56,6 +57,7 @@ class Workloads:
             LostPods(calls).collect,
             deployments,
             replica_sets,
+            leader_worker_sets,
             Scheduler(calls).schedule,
             budgets,
             endpoints,

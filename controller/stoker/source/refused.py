@@ -71,7 +71,7 @@ REFUSED_VALUES: dict[str, dict[str, tuple[str, ...]]] = {
         "spec.scaling.mode": ("Stoker",),
     },
 }
-"""Values of fields that are obeyed otherwise. parallelism.nodes above 1 is refused beside."""
+"""Values of fields that are obeyed otherwise."""
 
 
 Rule: TypeAlias = Callable[[str, Any], str]
@@ -97,7 +97,6 @@ def take_out_refused(kind: str, value: dict[str, Any]) -> tuple[dict[str, Any], 
     for pattern, names in REFUSED_VALUES.get(kind, {}).items():
         value = _without(value, pattern.split("."), (), refusals, partial(_named, names))
     if kind == "ModelService":
-        value = _without(value, ["spec", "parallelism", "nodes"], (), refusals, _above_one)
         value = _without_unsaid_mode(value, refusals)
     return value, refusals
 
@@ -150,11 +149,6 @@ def _always(name: str, value: Any) -> str:
 
 def _named(names: tuple[str, ...], name: str, value: Any) -> str:
     return f"{name} {value} is not implemented yet" if value in names else ""
-
-
-def _above_one(name: str, value: Any) -> str:
-    above = isinstance(value, int) and not isinstance(value, bool) and value > 1
-    return f"{name} above 1 is not implemented yet" if above else ""
 
 
 def _without_unsaid_mode(value: dict[str, Any], refusals: list[Refusal]) -> dict[str, Any]:

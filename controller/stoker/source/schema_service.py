@@ -21,6 +21,7 @@ from stoker.source.schema import (
     UnitMetadata,
 )
 from stoker.source.schema_flow import FlowSpec
+from stoker.source.schema_groups import GroupTopologyBlock, ParallelismBlock
 from stoker.source.schema_moves import UpdateBlock
 
 __all__ = ["ModelServiceFile", "ModelServiceSpec"]
@@ -75,22 +76,11 @@ class EngineBlock(Strict):
     """Skip starts faster, Capture serves faster."""
 
 
-class ParallelismBlock(Strict):
-    """How one replica is spread over its GPUs; tensor times pipeline is gpu.count."""
-
-    tensor: Positive | None = None
-    """Tensor parallel size; without it gpu.count divided by `pipeline`."""
-    pipeline: Positive = 1
-    """Pipeline parallel size."""
-    nodes: Annotated[int, Field(ge=1, le=1)] = 1
-    """Nodes of one replica; only 1 yet."""
-
-
 class GpuBlock(Strict):
     """The GPUs of one replica."""
 
     count: Positive
-    """How many GPUs one replica takes."""
+    """How many GPUs one replica takes; of a group each of its pods."""
     resource_name: Annotated[str, Field(pattern=_RESOURCE_NAME)] = "nvidia.com/gpu"
     """Extended resource that counts them."""
     min_memory: SizeBytes | None = None
@@ -166,6 +156,8 @@ class PlacementBlock(Strict):
     """Bounds on replicas in pools of capacityType Spot; without it any number."""
     topology_spread: SpreadBlock | None = None
     """How evenly replicas are spread over the values of a node label."""
+    group_topology: GroupTopologyBlock = Field(default_factory=GroupTopologyBlock)
+    """What the nodes of a group have in common, for parallelism.nodes above 1."""
     reclaim: Literal["Never", "LowerPriority"] = "Never"
     """LowerPriority: where no place is free, services of lower priority give room, down to minReady."""
     when_full: Literal["Hold", "Unpinned"] = "Hold"

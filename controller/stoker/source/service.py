@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from stoker.model.cache import Cache, CacheType, RootDisk
@@ -26,7 +25,9 @@ from stoker.model.inference_pool import InferencePool
 from stoker.model.limits import PlacementLimits, Reclaim
 from stoker.model.moves import OnNotice
 from stoker.source.findings import did_you_mean
+from stoker.source.parallelism import parallel_sizes, parallelism_problems
 from stoker.source.places import Field
+from stoker.source.problem import Problem
 from stoker.source.schema_moves import update_of
 from stoker.source.schema_service import ModelServiceSpec
 
@@ -35,16 +36,6 @@ __all__ = ["Problem", "service_from_spec", "service_problems"]
 _URI = re.compile(r"(?:file:///|[a-z][a-z0-9+.-]*://)[^\s/][^\s]*")
 _HUGGING_FACE = re.compile(r"hf://[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A fault of a field that only shows beside others."""
-
-    field: Field
-    code: str
-    message: str
-    hint: str = ""
 
 
 def service_problems(spec: ModelServiceSpec, pools: Sequence[str] | None) -> Iterator[Problem]:
@@ -92,7 +83,7 @@ def service_from_spec(
     chosen = tuple(pool.name for pool in spec.placement.pools)
     if not chosen:
         chosen = tuple(pools)
-    tensor, pipeline = _parallel(spec)
+    tensor, pipeline = parallel_sizes(spec)
     token = spec.model.token_secret_ref
     cache = spec.cache
     requests = spec.resources.requests
@@ -112,6 +103,8 @@ def service_from_spec(
         cuda_graphs=CudaGraphs(spec.engine.cuda_graphs),
         tensor_parallel=tensor,
         pipeline_parallel=pipeline,
+        nodes=spec.parallelism.nodes if spec.parallelism else 1,
+        group_key=spec.placement.group_topology.key,
         gpu_resource=spec.gpu.resource_name,
         gpu_min_memory_bytes=spec.gpu.min_memory,
         gpu_products=tuple(spec.gpu.products),
@@ -208,27 +201,9 @@ def _counts(spec: ModelServiceSpec) -> Iterator[Problem]:
             "either this or scaling, not both",
             "delete one of them",
         )
-    if spec.parallelism is not None:
-        tensor, pipeline = _parallel(spec)
-        if tensor * pipeline != spec.gpu.count:
-            yield Problem(
-                ("spec", "parallelism"),
-                "parallelism-mismatch",
-                f"tensor {tensor} times pipeline {pipeline} is {tensor * pipeline}, "
-                f"but gpu.count is {spec.gpu.count}",
-            )
+    yield from parallelism_problems(spec)
     if spec.cold_start.deadline < 1000:
         yield Problem(("spec", "coldStart", "deadline"), "invalid-value", "must be at least 1s")
-
-
-def _parallel(spec: ModelServiceSpec) -> tuple[int, int]:
-    """Tensor and pipeline size; what is not said is made to fit gpu.count."""
-    block = spec.parallelism
-    if block is None:
-        return spec.gpu.count, 1
-    if block.tensor is None:
-        return max(1, spec.gpu.count // block.pipeline), block.pipeline
-    return block.tensor, block.pipeline
 
 
 def _pools(spec: ModelServiceSpec, pools: Sequence[str]) -> Iterator[Problem]:

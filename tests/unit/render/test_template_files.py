@@ -17,6 +17,7 @@ def index(*paths, folders=("templates",)):
 SHIPPED = (
     "vllm/v1/deployment.yaml.j2",
     "vllm/v1/inferencepool.yaml.j2",
+    "vllm/v1/leaderworkerset.yaml.j2",
     "vllm/v1/poddisruptionbudget.yaml.j2",
     "vllm/v1/service.yaml.j2",
     "vllm/v1/serviceaccount.yaml.j2",

@@ -95,8 +95,7 @@ def test_every_refused_field_has_line_and_column():
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [(f, v) for f, values in REFUSED_VALUES["ModelService"].items() for v in values]
-    + [("spec.parallelism.nodes", 2)],
+    [(f, v) for f, values in REFUSED_VALUES["ModelService"].items() for v in values],
 )
 def test_values_that_are_not_obeyed_yet_are_refused(field, value):
     _, top, name = field.split(".")
@@ -152,7 +151,8 @@ SERVICE_CHANGES = {
     "engine.cudaGraphs": "Capture",
     "parallelism.tensor": "1",
     "parallelism.pipeline": "1",
-    "parallelism.nodes": None,
+    "parallelism.nodes": "2",
+    "placement.groupTopology.key": "rack",
     "gpu.count": "3",
     "gpu.resourceName": "amd.com/gpu",
     "gpu.minMemory": "2Gi",
@@ -216,6 +216,7 @@ BESIDE = {
     "cache.rootDisk": "cache: {type: HostPath, path: /x}",
     "parallelism.tensor": "parallelism: {tensor: 2, pipeline: 1}\ngpu: {count: 2}",
     "parallelism.pipeline": "parallelism: {tensor: 1, pipeline: 2}\ngpu: {count: 2}",
+    "placement.groupTopology.key": "parallelism: {nodes: 2}",
     "expose.endpointPicker.service": "expose: {inferencePool: first}",
     "expose.endpointPicker.port": "expose: {inferencePool: first}",
     "expose.endpointPicker.failureMode": "expose: {inferencePool: first}",
@@ -231,6 +232,7 @@ AFTER = {
     "cache.type": "cache: {type: HostPath, path: /x}",
     "parallelism.tensor": "parallelism: {tensor: 1, pipeline: 2}\ngpu: {count: 2}",
     "parallelism.pipeline": "parallelism: {tensor: 2, pipeline: 1}\ngpu: {count: 2}",
+    "placement.groupTopology.key": "parallelism: {nodes: 2}\nplacement: {groupTopology: {key: rack}}",
 }
 
 

@@ -102,6 +102,9 @@ def test_external_scaling_leaves_the_count_to_others():
         (4, "parallelism: {tensor: 4, nodes: 1}", (4, 1)),
         (4, "parallelism: {pipeline: 2}", (2, 2)),
         (4, "parallelism: {nodes: 1}", (4, 1)),
+        (4, "parallelism: {nodes: 2}", (4, 2)),
+        (4, "parallelism: {nodes: 2, tensor: 8}", (8, 1)),
+        (4, "parallelism: {nodes: 2, pipeline: 4}", (2, 4)),
     ],
 )
 def test_parallelism_fits_the_gpus(gpus, block, expected):
@@ -119,7 +122,30 @@ def test_parallelism_fits_the_gpus(gpus, block, expected):
         ("replicas: 2\nscaling: {mode: External}", "replicas-and-scaling", "spec.replicas"),
         ("parallelism: {tensor: 2}", "parallelism-mismatch", "spec.parallelism"),
         ("parallelism: {pipeline: 2}", "parallelism-mismatch", "spec.parallelism"),
+        ("parallelism: {tensor: 1, nodes: 2}", "parallelism-mismatch", "spec.parallelism"),
         ("parallelism: {tensor: 0}", "invalid-value", "spec.parallelism.tensor"),
+        ("parallelism: {nodes: 65}", "invalid-value", "spec.parallelism.nodes"),
+        ("placement: {groupTopology: {key: rack}}", "groups-unfit", "spec.placement.groupTopology"),
+        (
+            "parallelism: {nodes: 2}\nplacement: {mode: Scheduler}\nadopt: {name: x}",
+            "groups-unfit",
+            "spec.adopt",
+        ),
+        (
+            "parallelism: {nodes: 2}\nplacement: {whenFull: Unpinned}",
+            "groups-unfit",
+            "spec.placement.whenFull",
+        ),
+        (
+            "parallelism: {nodes: 2}\nplacement: {reclaim: LowerPriority}",
+            "groups-unfit",
+            "spec.placement.reclaim",
+        ),
+        (
+            "parallelism: {nodes: 2}\ncache: {prefetch: {nodes: 1}}",
+            "groups-unfit",
+            "spec.cache.prefetch.nodes",
+        ),
         ("replicas: -1", "invalid-value", "spec.replicas"),
         ('replicas: "2"', "invalid-type", "spec.replicas"),
         ("replicas: true", "invalid-type", "spec.replicas"),

@@ -1,0 +1,19 @@
+"""A fault of a unit's file that only shows where several fields are read together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stoker.source.places import Field
+
+__all__ = ["Problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A fault of a field that only shows beside others."""
+
+    field: Field
+    code: str
+    message: str
+    hint: str = ""
