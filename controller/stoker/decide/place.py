@@ -47,7 +47,8 @@ __all__ = ["Choice", "Index"]
 class Choice:
     """A node that was chosen, and how many of its GPUs were free before.
 
-    `beyond` says which limits of the service it goes beyond for the floor; empty for none.
+    `beyond` says which limits of the service it goes beyond for the floor, or which pools it
+    leaves alone for now; empty for none.
     """
 
     node: Node
