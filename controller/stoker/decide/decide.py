@@ -160,9 +160,12 @@ def decide_steps(
 def _failures_learned(
     history: History, read: Iterable[Case], snapshot: Snapshot, now_ms: int
 ) -> dict[UnitRef, UnitHistory]:
-    """The history with this pass's failed starts, of services that could be read."""
+    """The history with this pass's failed starts, of services that could be read.
+
+    Nothing is held against a node without UID: it could not be told from another one.
+    """
     known = dict(history.entries)
-    nodes = {node.name: node for node in snapshot.nodes}
+    nodes = {node.name: node for node in snapshot.nodes if node.uid}
     for case in read:
         past = _past(known, case)
         found = learn_failures(past.failures, case, nodes, now_ms)
