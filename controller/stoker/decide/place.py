@@ -45,10 +45,8 @@ __all__ = ["Choice", "Index"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A node that was chosen, and how many of its GPUs were free before.
-
-    `beyond` says which limits of the service it goes beyond for the floor, or which pools it
-    leaves alone for now; empty for none.
+    """A node that was chosen by `rule`, and how many of its GPUs were free before. `beyond`: limits
+    that it goes beyond for the floor, or pools left alone for now; empty for none.
     """
 
     node: Node
@@ -56,6 +54,7 @@ class Choice:
     readiness: Readiness
     free_gpus: int
     beyond: str = ""
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from stoker.decide.holds import departing_nodes
 from stoker.decide.limits import Wish, out_of_place
 from stoker.decide.moves import earliest
 from stoker.decide.numbers import Numbers, live_count, ready_count
+from stoker.decide.order import start_rule
 from stoker.decide.slots import Standing, is_occupied
 from stoker.decide.tally import Tally
 from stoker.decide.updates import trial_of
@@ -198,7 +199,8 @@ class Work(Numbers):
         self.index.book(choice.node.name, self.case.need)
         self.index.begin(self.case, choice.node.name)
         self.own.add(choice.node.name)
-        self.starts.append(choice)
+        rule = start_rule(self.case.spec.placement_order, urgent=urgent)
+        self.starts.append(replace(choice, rule=rule))
         if choice.node.name in self.case.bars.on_trial:
             self.barred[choice.node.name] = "quarantined"
         return True
