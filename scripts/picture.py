@@ -2,7 +2,7 @@
 """Draw docs/pictures/: what `stoker demo` prints, one pass, and the example of a cold start.
 
 In: the demo's own output, played in memory (about ten seconds), the stages of a pass as listed
-below, examples/coldstart. Out: SVG files with selectable text and no fonts or links from elsewhere.
+below, examples/coldstart, runs on the in-memory cluster (picture_runs.py). Out: SVG files with selectable text and no fonts or links from elsewhere.
 Run by hand when the demo's output changes; tests/shape/test_docs_pictures.py says when.
 """
 
@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"
-sys.path.insert(0, str(ROOT / "controller"))
+sys.path[:0] = [str(ROOT / "controller"), str(ROOT / "scripts")]
 
 CHARACTER = 7.8
 LINE = 18
@@ -48,7 +48,20 @@ def main() -> int:
     (PICTURES / "coldstart.svg").write_text(cold_start(), encoding="utf-8")
     (PICTURES / "pass.svg").write_text(one_pass(), encoding="utf-8")
     (PICTURES / "demo.svg").write_text(terminal("make demo", demo_lines()), encoding="utf-8")
+    for name, text in runs().items():
+        (PICTURES / name).write_text(text, encoding="utf-8")
     return 0
+
+
+def runs() -> dict[str, str]:
+    """The pictures of readiness, placement and a notice, by name of the file."""
+    import picture_runs
+
+    return {
+        "readiness.svg": picture_runs.readiness(),
+        "placement.svg": picture_runs.placement(),
+        "notice.svg": picture_runs.notice(),
+    }
 
 
 def cold_start() -> str:
@@ -64,7 +77,8 @@ def cold_start() -> str:
 
 def demo_lines() -> list[str]:
     """What the demo prints, without the folder of this run."""
-    from stoker.cli.demo_scenes import Stage, play
+    from stoker.cli.demo_scenes import play
+    from stoker.cli.demo_stage import Stage
     from stoker.log import configure
 
     configure("error")

@@ -9,8 +9,12 @@ from pathlib import Path
 
 from stoker.errors import Stalled
 
-__all__ = ["shipped_folder"]
+__all__ = ["NEWEST_TEMPLATE", "shipped_folder"]
 
+NEWEST_TEMPLATE = "vllm/v2"
+"""What `stoker init` renders a new fleet's services with. A file that names no template stays
+with vllm/v1: a new default would restart every pod.
+"""
 _PACKAGE = Path(__file__).resolve().parent
 
 

@@ -11,6 +11,7 @@ from shape.sources import nodes
 from stoker import settings
 from stoker.cli.reasons import all_reasons, reason_of
 from stoker.decide.eligible import FIT_RULES, RULES
+from stoker.decide.order import START_RULES
 from stoker.decide.tally import LIMIT_RULES
 from stoker.report.conditions import Reason, camel
 
@@ -132,7 +133,7 @@ def test_every_code_used_is_in_the_closed_list():
 
 def test_condition_reasons_and_rules_are_in_the_closed_list():
     words = {*(str(reason) for reason in Reason), *(name for name, _ in RULES)}
-    words |= {*LIMIT_RULES, *FIT_RULES}
+    words |= {*LIMIT_RULES, *FIT_RULES, *START_RULES, "unpinned"}
 
     assert words - set(all_reasons()) == set()
 

@@ -37,7 +37,16 @@ def test_the_picture_of_a_cold_start_is_what_the_command_draws(picture):
     assert picture.cold_start() == (PICTURES / "coldstart.svg").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["coldstart.svg", "demo.svg", "pass.svg", "preemption.svg"])
+def test_pictures_of_runs_are_what_the_product_does_today(picture):
+    """Ready-in, the choice of nodes and a notice, each played again on the in-memory cluster."""
+    drawn = picture.runs()
+
+    assert set(drawn) == {"readiness.svg", "placement.svg", "notice.svg"}
+    for name, text in drawn.items():
+        assert text == (PICTURES / name).read_text(encoding="utf-8"), name
+
+
+@pytest.mark.parametrize("name", sorted(file.name for file in PICTURES.glob("*.svg")))
 def test_a_picture_loads_nothing_and_its_text_can_be_selected(name):
     text = (PICTURES / name).read_text(encoding="utf-8")
 

@@ -46,7 +46,8 @@ def numbered(part: str, first: int, last: int, step: int = 1) -> set[str]:
 
 LISTED = (
     numbered("cases", 45, 99, 2)
-    | {"cases 143", "cases 149", "cases 151"}
+    | numbered("cases", 123, 137, 2)
+    | {"cases 143", "cases 149", "cases 151", "cases 161"}
     | numbered("b.A", 1, 38)
     | numbered("b.F", 39, 50)
     | numbered("b.G", 92, 122)

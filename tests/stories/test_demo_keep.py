@@ -44,7 +44,7 @@ def test_a_kept_demo_acts_on_a_push_and_ends_with_ctrl_c(demo, tmp_path):
     git(work_tree, "push", "-q", "origin", "HEAD:main")
     commit = git(work_tree, "rev-parse", "--short=7", "HEAD")
 
-    told(demo, lambda line: f"{commit} ready: rerank-m3 on gpu-1, gpu-3" in line)
+    told(demo, lambda line: f"{commit} ready: rerank-m3 on gpu-2, gpu-3" in line)
 
     demo.send_signal(signal.SIGINT)
     assert demo.wait(timeout=60) == 130

@@ -22,6 +22,7 @@ REASONS: dict[str, str] = {
     "invalid-name": "The name is outside what the kind takes (DNS names for most).",
     "object-defined-twice": "Two files define one object; every unit that does is stopped.",
     "object-too-large": "An object is over 1 MiB.",
+    "root-disk-unchecked": "Nobody looks whether a disk is mounted at cache.path before weights come.",
     "secret-in-git": "The values of a Secret can be read by everyone who can read Git.",
     "unit-too-large": "The objects of one unit are over 32 MiB together.",
 }

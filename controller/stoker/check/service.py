@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from stoker.errors import Finding
+from stoker.errors import Finding, Severity
+from stoker.model.cache import CacheType
 from stoker.model.fleet import ModelService, Unit
 from stoker.model.manifest import Manifest
 from stoker.objects.kinds import pod_specs_of
@@ -46,6 +47,7 @@ def _pod_findings(unit: Unit, spec: ModelService, pod: Mapping[str, Any]) -> Ite
     yield from _grace(unit, spec, pod)
     init_containers = [c for c in pod.get("initContainers") or () if isinstance(c, dict)]
     yield from _devices(unit, [*init_containers, *containers])
+    yield from _disk(unit, spec, pod, init_containers)
 
 
 def _grace(unit: Unit, spec: ModelService, pod: Mapping[str, Any]) -> Iterator[Finding]:
@@ -62,6 +64,37 @@ def _grace(unit: Unit, spec: ModelService, pod: Mapping[str, Any]) -> Iterator[F
     field = "spec.podTemplate.spec.terminationGracePeriodSeconds"
     hint = "raise terminationGracePeriodSeconds or shorten drain"
     yield Finding(unit.line_of(field), "drain-exceeds-grace", message, field=field, hint=hint)
+
+
+def _disk(
+    unit: Unit,
+    spec: ModelService,
+    pod: Mapping[str, Any],
+    init_containers: Iterable[Mapping[str, Any]],
+) -> Iterator[Finding]:
+    """A folder that nobody looks at before the engine writes there may fill the node's disk."""
+    if spec.cache.type is not CacheType.HOST_PATH:
+        return
+    folders = {
+        volume.get("name")
+        for volume in pod.get("volumes") or ()
+        if isinstance(volume, dict)
+        and (volume.get("hostPath") or {}).get("path") == spec.cache.path
+    }
+    looked_at = {
+        mount.get("name")
+        for container in init_containers
+        for mount in container.get("volumeMounts") or ()
+    }
+    if not folders - looked_at:
+        return
+    message = (
+        f"nobody looks whether a disk is mounted at {spec.cache.path} before weights come there: "
+        "without one they fill the node's root disk"
+    )
+    hint = "render.template vllm/v2 looks, and so does cache.rootDisk; each is a new rev"
+    location = unit.line_of("spec.cache")
+    yield Finding(location, "root-disk-unchecked", message, "spec.cache", hint, Severity.WARNING)
 
 
 def _devices(unit: Unit, containers: Iterable[Mapping[str, Any]]) -> Iterator[Finding]:

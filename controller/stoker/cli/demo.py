@@ -28,8 +28,9 @@ def demo(
         Path | None, typer.Option("--folder", help="Where everything lives (else a temporary one).")
     ] = None,
 ) -> int:
-    """Watch it work: a first placement, a change, a repair, a removal."""
-    from stoker.cli.demo_scenes import Stage, keep_running, play
+    """Watch it work: a first placement, a spot notice under load, a repair, a removal."""
+    from stoker.cli.demo_scenes import keep_running, play
+    from stoker.cli.demo_stage import Stage
     from stoker.log import configure
 
     configure("error")

@@ -14,6 +14,7 @@ from stoker.cli.exits import Exit
 from stoker.cli.options import Context, Kubeconfig
 from stoker.cli.style import narrate
 from stoker.errors import Stalled, StokerError
+from stoker.shipped import NEWEST_TEMPLATE
 
 __all__ = ["init"]
 
@@ -39,6 +40,8 @@ spec:
   - /bundles/*/bundle.yaml
   defaults:
     namespace: llm
+    modelService:
+      render: {{template: {template}}}   # the newest; an older one stays as it is for ever
   pools:
   - name: gpu   # nodes with this label; `stoker dev cluster` makes three
     nodeSelector:
@@ -83,7 +86,7 @@ metadata:
 _TEMPLATES = """\
 # Own templates
 
-A folder here with the name of a shipped one (`vllm/v1`) is used instead of it, once the Fleet
+A folder here with the name of a shipped one (`{template}`) is used instead of it, once the Fleet
 file lists this folder under `spec.templates`. Copy, edit, then look: `stoker render qwen-0-5b`.
 """
 
@@ -214,11 +217,13 @@ def _files(fleet: str, uid: str) -> dict[str, str]:
     from stoker.source import schemas
 
     files = {
-        f"clusters/{fleet}/fleet.yaml": _FLEET.format(name=fleet, uid=uid),
+        f"clusters/{fleet}/fleet.yaml": _FLEET.format(
+            name=fleet, uid=uid, template=NEWEST_TEMPLATE
+        ),
         "models/qwen-0.5b.yaml": _MODEL,
         "bundles/base/bundle.yaml": _BUNDLE,
         "bundles/base/namespace.yaml": _NAMESPACE,
-        "templates/README.md": _TEMPLATES,
+        "templates/README.md": _TEMPLATES.format(template=NEWEST_TEMPLATE),
         ".gitignore": _IGNORE,
         ".pre-commit-config.yaml": _PRE_COMMIT,
         "README.md": _README.format(name=fleet),

@@ -14,6 +14,7 @@ from typing import Any
 from stoker.model.ports import Cluster
 from stoker.objects import names
 from stoker.report import manifest_text
+from stoker.shipped import NEWEST_TEMPLATE
 
 __all__ = ["Seen", "fleet_text", "look"]
 
@@ -79,8 +80,8 @@ def fleet_text(name: str, seen: Seen) -> str:
         "mode": "Observe",
         "include": ["/bundles/*/bundle.yaml"],
     }
-    if seen.namespace:
-        spec["defaults"] = {"namespace": seen.namespace}
+    newest = {"modelService": {"render": {"template": NEWEST_TEMPLATE}}}
+    spec["defaults"] = {"namespace": seen.namespace, **newest} if seen.namespace else newest
     if seen.pools:
         spec["pools"] = [_pool(*pool) for pool in seen.pools]
     body = {

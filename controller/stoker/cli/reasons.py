@@ -131,6 +131,13 @@ _HEALTH = {
 }
 
 _RULES = {
+    "bin-pack": "Chosen: the fewest free GPUs that fit (placement.order BinPack).",
+    "efficiency-aware": "Chosen: the warmest, of those the most efficient (placement.order EfficiencyAware).",
+    "pool-order": "Chosen: the first pool of the service with room, there the node that is ready soonest.",
+    "soonest": "Chosen for the floor or for a notice: the node that is ready soonest, then by pool.",
+    "spread": "Chosen: a node without a replica of the service, the most free GPUs (placement.order Spread).",
+    "unpinned": "No node has room: it starts without one, so that one is added (placement.whenFull Unpinned).",
+    "warmth-first": "Chosen: the warmest, of those the least busy (placement.order WarmthFirst).",
     "cordoned": "The node is cordoned.",
     "cpu": "Too little CPU is free on the node.",
     "devices": "Too few devices of another kind are free on the node.",

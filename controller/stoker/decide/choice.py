@@ -12,9 +12,10 @@ __all__ = ["Choice"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A node that was chosen, and how many of its GPUs were free before.
+    """A node that was chosen by `rule`, and how many of its GPUs were free before.
 
-    `beyond` says which limits of the service it goes beyond for the floor; empty for none.
+    `beyond` says which limits of the service it goes beyond for the floor, or which pools left
+    alone for now; empty for none.
     """
 
     node: Node
@@ -22,6 +23,7 @@ class Choice:
     readiness: Readiness
     free_gpus: int
     beyond: str = ""
+    rule: str = ""
     others: tuple[str, ...] = ()
     """Of a group: the nodes of its workers; `free_gpus` is the least of them all."""
     domain: str = ""

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from stoker.decide.bounds import Bounds
 from stoker.decide.case import Case, case_from
+from stoker.decide.cooling import cooling_after
 from stoker.decide.count import Asked, wanted
 from stoker.decide.disruption import ledger_of
 from stoker.decide.holds import held_for_unknown
@@ -107,6 +108,7 @@ def decide_steps(
     }
     reclaims = Reclaims(cases, floors, index)
     going = going_away(snapshot.nodes)
+    hinted = tuple(node for node in snapshot.nodes if node.hint)
     for case in in_turn(cases, going):
         past = _past(known, case)
         override = overrides.get(case.ref)
@@ -119,8 +121,11 @@ def decide_steps(
             calm = calm_ms is not None and calm_ms > now_ms
             wakes.append(calm_ms if calm else None)
             spot = spot_after(past.spot, case, index, going, now_ms)
-            past = replace(past, calm_until_ms=calm_ms, spot=spot)
-            bounds = Bounds(past.update, ledger.allowance(case), calm, past.pool_waits)
+            cooling = cooling_after(past.cooling, case, index, hinted, now_ms)
+            past = replace(past, calm_until_ms=calm_ms, spot=spot, cooling=cooling)
+            bounds = Bounds(
+                past.update, ledger.allowance(case), calm, past.pool_waits, past.cooling
+            )
             turn = Turn(bounds, desired.revision.commit, ledger, reclaims, behind.get(case.ref))
             barred = replace(case, bars=quarantine.of(case.ref, case.rev, case.state))
             decision, step, update = decided(barred, index, counts[case.ref], turn, now_ms)
@@ -155,9 +160,12 @@ def decide_steps(
 def _failures_learned(
     history: History, read: Iterable[Case], snapshot: Snapshot, now_ms: int
 ) -> dict[UnitRef, UnitHistory]:
-    """The history with this pass's failed starts, of services that could be read."""
+    """The history with this pass's failed starts, of services that could be read.
+
+    Nothing is held against a node without UID: it could not be told from another one.
+    """
     known = dict(history.entries)
-    nodes = {node.name: node for node in snapshot.nodes}
+    nodes = {node.name: node for node in snapshot.nodes if node.uid}
     for case in read:
         past = _past(known, case)
         found = learn_failures(past.failures, case, nodes, now_ms)

@@ -20,6 +20,7 @@ from stoker.model.limits import NO_LIMITS
 
 __all__ = ["Limits", "Wish", "out_of_place"]
 
+COOLING = "pool-cooling"
 SUCCEEDED = "a replica within the limits takes its place"
 
 
@@ -45,10 +46,14 @@ class Wish:
 
 
 class Limits:
-    """The limits of one service at a wanted count. Nodes are given once for each replica."""
+    """The limits of one service at a wanted count. Nodes are given once for each replica.
 
-    def __init__(self, case: Case, index: Index, want: int) -> None:
+    Pools of `cooling` come last: within what the limits leave open, others are tried first.
+    """
+
+    def __init__(self, case: Case, index: Index, want: int, cooling: Sequence[str] = ()) -> None:
         self._case = case
+        self._cooling = tuple((name, COOLING, "cools down after a hint") for name in cooling)
         self._index = index
         self._want = want
         self._limits = case.spec.limits
@@ -74,7 +79,7 @@ class Limits:
         share on spot.
         """
         if not self.any:
-            return (NOTHING_CLOSED,)
+            return self._cool_first((NOTHING_CLOSED,))
         counts = self._counts(nodes)
         spot = self._spot_closed(counts)
         strict = [(*spot, *self._base_closed([name], counts)) for name in self._unmet(counts)]
@@ -82,7 +87,17 @@ class Limits:
         found = [self._with_domains(pools, counts) for pools in strict]
         if floor:
             found += [*(Closed(pools) for pools in strict), Closed(spot), NOTHING_CLOSED]
-        return tuple(dict.fromkeys(found))
+        return self._cool_first(tuple(dict.fromkeys(found)))
+
+    def _cool_first(self, tries: tuple[Closed, ...]) -> tuple[Closed, ...]:
+        """Each try twice where pools cool down: without these pools, then with them."""
+        if not self._cooling:
+            return tries
+        return tuple(
+            each
+            for closed in tries
+            for each in (replace(closed, pools=(*closed.pools, *self._cooling)), closed)
+        )
 
     def pick(self, wish: Wish, *, floor: bool) -> Choice | None:
         """The best node within the limits; for the floor, beyond them where there is no other."""
@@ -99,7 +114,9 @@ class Limits:
             if choice is not None and number and not self.admits(choice.node.name, wish.beside):
                 return replace(choice, beyond="beyond its limits, for the floor")
             if choice is not None:
-                return choice
+                cool = [name for name, rule, _ in closed.pools if rule == COOLING]
+                told = f"{' and '.join(cool)} cooling down after a hint" if cool else ""
+                return replace(choice, beyond=told)
         return None
 
     def told(self, nodes: Iterable[str]) -> Closed:

@@ -198,7 +198,8 @@ def _attempts(case: Case, index: Index, standings: Standings) -> tuple[Attempt, 
         Attempt(
             "+".join(choice.nodes),
             choice.pool,
-            f"create: {_room(choice)}{choice.beyond and f', {choice.beyond}'}",
+            f"create, {_room(choice)}{choice.beyond and f', {choice.beyond}'}",
+            choice.rule,
             readiness=choice.readiness,
         )
         for choice in standings.starts

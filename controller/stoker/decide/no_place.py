@@ -79,7 +79,7 @@ def _ask(work: Work) -> bool:
                 work.wake_at_ms = earliest(work.wake_at_ms, waits[pool.name])
                 continue
             ready_in = work.index.readiness_of_new(case)
-            work.starts.append(Choice(Node(place, ""), pool.name, ready_in, 0))
+            work.starts.append(Choice(Node(place, ""), pool.name, ready_in, 0, rule="unpinned"))
             work.own.add(place)
             return True
     return False

@@ -66,7 +66,8 @@ class Numbers:
     """Replicas that make room for a service of higher priority."""
 
     def __post_init__(self) -> None:
-        self.limits = Limits(self.case, self.index, self.want)
+        cooling = tuple(hint.pool for hint in self.bounds.cooling)
+        self.limits = Limits(self.case, self.index, self.want, cooling)
 
     @property
     def judged(self) -> tuple[Judged, ...]:

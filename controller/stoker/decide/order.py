@@ -15,7 +15,17 @@ from stoker.decide.ready_in import Facts
 from stoker.model.fleet import PlacementOrder
 from stoker.model.snapshot import Node, NodeWarmth, ServiceState, Signals
 
-__all__ = ["Key", "Stand", "active_services", "fresh", "near", "place_in_class", "warmth_rank"]
+__all__ = [
+    "START_RULES",
+    "Key",
+    "Stand",
+    "active_services",
+    "fresh",
+    "near",
+    "place_in_class",
+    "start_rule",
+    "warmth_rank",
+]
 
 Key: TypeAlias = tuple[Any, ...]
 """Comparable with keys of the same order only."""
@@ -36,6 +46,25 @@ class Stand:
     name: str
     signals: Signals = field(default_factory=Signals)
     active: int | None = None
+
+
+START_RULES = ("soonest", "pool-order", "bin-pack", "spread", "warmth-first", "efficiency-aware")
+"""By which a node is chosen, as `explain` names it."""
+
+
+def start_rule(order: PlacementOrder, *, urgent: bool) -> str:
+    """The rule that chooses the node of one start; one of START_RULES."""
+    match order:
+        case PlacementOrder.READY_POOL_PACK:
+            return "soonest" if urgent else "pool-order"
+        case PlacementOrder.BIN_PACK:
+            return "bin-pack"
+        case PlacementOrder.SPREAD:
+            return "spread"
+        case PlacementOrder.WARMTH_FIRST:
+            return "warmth-first"
+        case PlacementOrder.EFFICIENCY_AWARE:
+            return "efficiency-aware"
 
 
 def near(order: PlacementOrder, *, bucket: int, pool: int, warmth: int, urgent: bool) -> Key:

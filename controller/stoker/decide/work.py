@@ -14,6 +14,7 @@ from stoker.decide.holds import departing_nodes
 from stoker.decide.limits import Wish, out_of_place
 from stoker.decide.moves import earliest
 from stoker.decide.numbers import Numbers, live_count, ready_count
+from stoker.decide.order import start_rule
 from stoker.decide.slots import Standing, is_occupied
 from stoker.decide.tally import Tally
 from stoker.decide.updates import trial_of
@@ -197,7 +198,8 @@ class Work(Numbers):
         )
         if choice is None:
             return False
-        self.starts.append(choice)
+        rule = start_rule(self.case.spec.placement_order, urgent=urgent)
+        self.starts.append(replace(choice, rule=rule))
         for name in choice.nodes:
             self.index.book(name, self.case.need)
             self.index.begin(self.case, name)

@@ -17,7 +17,15 @@ from stoker.model.spot_history import NO_SPOT, SpotHistory, spot_history_from
 from stoker.model.start_samples import NO_STARTS, Starts
 from stoker.model.update_history import NO_UPDATE, UpdateHistory, update_history_from
 
-__all__ = ["History", "PoolWait", "UnitHistory"]
+__all__ = ["History", "PoolHint", "PoolWait", "UnitHistory"]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolHint:
+    """A pool of which a node was hinted to go, and until when other pools come first."""
+
+    pool: str
+    until_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,8 @@ class UnitHistory:
     """Pools that gave no node for a replica without one, sorted by name."""
     failures: Failures = NO_FAILURES
     """Starts that failed: which nodes are left out, and whether the rev is to blame."""
+    cooling: tuple[PoolHint, ...] = ()
+    """Pools in which new starts are placed last, sorted by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +80,19 @@ class History:
         return next((known for unit, known in self.entries if unit == ref), UnitHistory())
 
     def of_updates(self) -> History:
-        """What starts took and which failed, and how updates go, without counts and instants."""
+        """What starts took and which failed, how updates go, and which pools cool down: what
+        previews need too, without counts.
+        """
         known = (
-            (ref, UnitHistory(update=each.update, spot=each.spot, failures=each.failures))
+            (
+                ref,
+                UnitHistory(
+                    update=each.update,
+                    spot=each.spot,
+                    failures=each.failures,
+                    cooling=each.cooling,
+                ),
+            )
             for ref, each in self.entries
         )
         return History(tuple(e for e in known if e[1] != UnitHistory()), self.starts)
@@ -109,15 +129,21 @@ def _read(text: str) -> UnitHistory | None:
         known = replace(plain, update=update, spot=spot, failures=failures)
     except (TypeError, ValueError):
         return None
-    numbers = (value for name, value in data.items() if name != "pool_waits")
+    numbers = (value for name, value in data.items() if name not in {"pool_waits", "cooling"})
     whole = all(type(value) is int for value in numbers)
-    return known if whole and all(map(_is_whole, known.pool_waits)) else None
+    rows = all(map(_is_whole, known.pool_waits)) and all(map(_is_a_hint, known.cooling))
+    return known if whole and rows else None
 
 
 def _is_whole(wait: PoolWait) -> bool:
     numbers = (wait.failures, wait.failed_ms, wait.until_ms)
     texts = (wait.pool, wait.pod)
     return all(type(n) is int for n in numbers) and all(isinstance(t, str) for t in texts)
+
+
+def _is_a_hint(hint: PoolHint) -> bool:
+    kinds: tuple[tuple[object, type], ...] = ((hint.pool, str), (hint.until_ms, int))
+    return all(type(value) is kind for value, kind in kinds)
 
 
 def _ref(entry: tuple[UnitRef, UnitHistory]) -> UnitRef:

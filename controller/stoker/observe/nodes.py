@@ -28,7 +28,7 @@ from stoker.observe.signals import signals_of
 __all__ = ["NodeFacts", "Seen", "StateFacts", "node_facts", "nodes_from", "state_facts"]
 
 Seen = Mapping[tuple[str, str], int]
-"""When a notice was first seen, by node UID and kind, in ms."""
+"""When a notice was first seen, by node UID (its name where it has none) and kind, in ms."""
 
 _MIG = "nvidia.com/mig-"
 _GPU = "nvidia.com/gpu"
@@ -92,9 +92,10 @@ def nodes_from(
         state = _state_of(facts, states.get(name, _NO_STATE))
         notices = facts.notices if state.notice is None else (*facts.notices, state.notice)
         first_seen: dict[str, int] = {}
+        identity = facts.uid or name
         for notice in notices:
-            instant = seen.get((facts.uid, notice.kind), now_ms)
-            remembered[facts.uid, notice.kind] = first_seen[notice.kind] = instant
+            instant = seen.get((identity, notice.kind), now_ms)
+            remembered[identity, notice.kind] = first_seen[notice.kind] = instant
         book = books.get(name, _NO_BOOK)
         result.append(
             Node(

@@ -3,7 +3,8 @@
 It fetches the files that vLLM would: safetensors, else older formats. A lock lets one at a time
 fetch a model to a node; the kernel gives it back when its holder dies, however it dies. The
 hub's own library resumes partial files and locks each. The mark beside it is what the node
-reporter evicts by (node/evict.py). The template vllm/v1 has the same program.
+reporter evicts by (node/evict.py). The shipped templates have the same
+program.
 
 Arguments: name on the hub (empty: look at the disk only), revision, Refuse or Allow for the
 root disk, the bound of the folder in bytes or nothing.

@@ -46,6 +46,8 @@ _POD_FIELDS = (
     "tolerations",
 )
 _CONTAINER_FIELDS = ("imagePullPolicy", "securityContext")
+_FETCH = ["python3", "-c", FETCH_PROGRAM]
+"""How the program is run, by a Job and by the init container of the shipped templates."""
 
 
 def job_ref(namespace: str, name: str) -> ObjectRef:
@@ -122,7 +124,7 @@ def _pod(pod: Mapping[str, Any], spec: ModelService, node: str) -> dict[str, Any
             shown = {each["name"] for each in volumes}
             mounts = [each for each in mounts if each.get("name") in shown]
         else:
-            container["command"] = ["python3", "-c", FETCH_PROGRAM, *_arguments(spec)]
+            container["command"] = [*_FETCH, *_arguments(spec, pod)]
             hidden = {each["name"] for each in _NO_GPUS}
             own = [each for each in engine.get("env") or [] if each.get("name") not in hidden]
             container["env"] = [*own, *_NO_GPUS]
@@ -131,7 +133,14 @@ def _pod(pod: Mapping[str, Any], spec: ModelService, node: str) -> dict[str, Any
     return made
 
 
-def _arguments(spec: ModelService) -> list[str]:
+def _arguments(spec: ModelService, pod: Mapping[str, Any]) -> list[str]:
+    """What the replica's own init container is told, where it has one, so that both refuse the
+    same disk; else what the file says.
+    """
+    for each in pod.get("initContainers") or ():
+        command = list(each.get("command") or ())
+        if command[: len(_FETCH)] == _FETCH:
+            return command[len(_FETCH) :]
     cache = spec.cache
     said = RootDisk.REFUSE if cache.refuses_root_disk else RootDisk.ALLOW
     most = "" if cache.max_size_bytes is None else str(cache.max_size_bytes)

@@ -189,7 +189,7 @@ class CacheBlock(Strict):
     """Most that all weights in the folder may take, for HostPath; kept by the node reporter."""
     root_disk: Literal["Refuse", "Allow"] | None = None
     """Whether the folder may lie on the node's root disk, for HostPath; Refuse where `maxSize` is
-    given, else nobody looks."""
+    given or vllm/v2 renders it, else nobody looks."""
     prefetch: PrefetchBlock = Field(default_factory=PrefetchBlock)
     """Fetching image and weights before a replica starts, in mode Nodes."""
 

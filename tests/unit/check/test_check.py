@@ -9,6 +9,7 @@ import pytest
 
 from stoker.check import CheckMemo, check
 from stoker.errors import Finding, Severity, SourceLocation
+from stoker.model.cache import Cache, CacheType
 from stoker.model.codec import digest
 from stoker.model.fleet import Bundle, Desired, Drain, Fleet, FleetMode, ModelService, Unit
 from stoker.model.manifest import Manifest, ManifestSet
@@ -387,3 +388,48 @@ def test_a_duplicate_is_found_although_both_sets_were_seen_before():
     checked(two, memo=memo)
 
     assert [False, False] == [item.complete for item in checked(one, two, memo=memo)]
+
+
+# ------------------------------------------------------------------ folders of nodes
+ON_DISK = Cache(CacheType.HOST_PATH, path="/mnt/nvme")
+FOLDER = {"name": "cache", "hostPath": {"path": "/mnt/nvme"}}
+MOUNT = {"name": "cache", "mountPath": "/cache"}
+
+
+def with_folder(pod, *init_containers, volume=FOLDER):
+    pod["volumes"] = [volume]
+    pod["containers"][0]["volumeMounts"] = [MOUNT]
+    pod["initContainers"] = list(init_containers)
+
+
+def test_a_folder_that_nobody_looks_at_is_told_and_stops_nothing():
+    """vllm/v1 stays as it is for ever, so a file that says nothing of the disk can only be told."""
+    (found,) = checked(service(with_folder, cache=ON_DISK, twice=True))
+    (warning,) = found.findings
+
+    assert found.complete
+    assert ("root-disk-unchecked", Severity.WARNING) == (warning.code, warning.severity)
+    assert "/mnt/nvme" in warning.message
+    assert "vllm/v2" in warning.hint
+
+
+@pytest.mark.parametrize(
+    ("change", "cache"),
+    [
+        (lambda pod: with_folder(pod, {"name": "weights", "volumeMounts": [MOUNT]}), ON_DISK),
+        (with_folder, Cache(CacheType.PVC, claim="x")),
+        (lambda pod: with_folder(pod, volume={"name": "cache", "emptyDir": {}}), ON_DISK),
+        (lambda pod: with_folder(pod, volume={"name": "x", "hostPath": {"path": "/x"}}), ON_DISK),
+    ],
+    ids=["an init container looks", "another cache", "not mounted", "another folder"],
+)
+def test_what_is_looked_at_or_is_no_folder_of_the_cache_is_not_told(change, cache):
+    (found,) = checked(service(change, cache=cache))
+
+    assert () == found.findings
+
+
+def test_an_init_container_that_does_not_see_the_folder_looks_at_nothing():
+    (found,) = checked(service(lambda pod: with_folder(pod, {"name": "other"}), cache=ON_DISK))
+
+    assert ["root-disk-unchecked"] == codes(found)

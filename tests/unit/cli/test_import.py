@@ -18,6 +18,7 @@ from stoker.kube.errors import Forbidden, api_error
 from stoker.kube.memory import MemoryServer
 from stoker.model.refs import ObjectRef
 from stoker.objects.takeover import LAST_APPLIED
+from stoker.shipped import NEWEST_TEMPLATE
 from stoker.sim.clock import VirtualClock
 
 SPACE = "llm"
@@ -524,7 +525,10 @@ def test_a_fleet_from_a_cluster_has_its_pools_and_says_what_to_import(place, she
         "cluster": {"uid": place.cluster.server().cluster_uid},
         "mode": "Observe",
         "include": ["/bundles/*/bundle.yaml"],
-        "defaults": {"namespace": SPACE},
+        "defaults": {
+            "namespace": SPACE,
+            "modelService": {"render": {"template": NEWEST_TEMPLATE}},
+        },
         "pools": [
             {"name": "h100", "nodeSelector": {"matchLabels": {"karpenter.sh/nodepool": "h100"}}},
             {

@@ -250,6 +250,110 @@ def test_what_is_in_no_file_is_named(live, path, value):
     assert path not in [line.split()[1] for line in lines(live)]
 
 
+# Every field of the three CRDs (seed 000, semantics.md 1.1), with a value that is not its default:
+# its parent in an object, and where it is named if it is in no file. None: it is in a file.
+FIELDS: dict[str, tuple[dict[str, Any], dict[str, tuple[Any, str | None]]]] = {
+    "VllmService": (
+        VLLM,
+        {
+            "spec.model": ("org/other", None),
+            "spec.replicas": (5, None),
+            "spec.warmupStrategy": ("Graph", None),
+            "spec.image": ("registry.example/other:1", None),
+            "spec.gpu": (4, None),
+            "spec.healthPath": ("/ready", "spec.healthPath"),
+            "spec.runtimeClassName": ("other", None),
+            "spec.extraArgs": (["--other"], None),
+            "spec.modelCacheHostPath": ("/other", None),
+            "spec.nodeName": ("other", None),
+            "status.phase": ("Ready", "status"),
+            "status.message": ("serving", "status"),
+        },
+    ),
+    "FleetService": (
+        FLEET,
+        {
+            "spec.model": ("org/other", None),
+            "spec.replicas": (5, None),
+            "spec.template.warmupStrategy": ("Graph", None),
+            "spec.template.image": ("registry.example/other:1", None),
+            "spec.template.gpu": (4, None),
+            "spec.template.healthPath": ("/ready", "spec.template.healthPath"),
+            "spec.template.runtimeClassName": ("other", None),
+            "spec.template.extraArgs": (["--other"], None),
+            "spec.template.modelCacheHostPath": ("/other", None),
+            "spec.nodePool.selector.matchLabels": ({"pool": "other"}, None),
+            "spec.nodePool.selector.matchExpressions": (
+                [{"key": "other", "operator": "Exists"}],
+                None,
+            ),
+            "spec.nodePool.spotPolicy.enabled": (True, "spec.nodePool.spotPolicy.enabled"),
+            "spec.nodePool.spotPolicy.maxSpotFraction": (
+                0.25,
+                "spec.nodePool.spotPolicy.maxSpotFraction",
+            ),
+            "spec.placement.strategy": ("BinPack", None),
+            "spec.placement.signalMaxAgeSeconds": (7, None),
+            "spec.hysteresis.stableReconcilesRequired": (
+                9,
+                "spec.hysteresis.stableReconcilesRequired",
+            ),
+            "spec.hysteresis.maxConcurrentReschedules": (4, None),
+            "status.replicas": (2, "status"),
+            "status.warmingReplicas": (1, "status"),
+            "status.phase": ("Ready", "status"),
+            "status.decidedOn": ([{"node": "gpu-1"}], "status"),
+        },
+    ),
+    "NodeState": (
+        STATE,
+        {
+            "spec.reportIntervalSeconds": (99, None),
+            **{f"status.{name}": (value, f"status.{name}") for name, value in (
+                ("observedGeneration", 9),
+                ("lastReportTime", "2026-11-30T00:00:00Z"),
+                ("warmth", "Cold"),
+                ("gpuUtilization", 0.25),
+                ("gpuMemoryUsedBytes", 9),
+                ("activeServiceCount", 9),
+                ("kvCacheHitRate", 0.25),
+                ("kvCacheHitRateObservedAt", "2026-11-30T00:00:00Z"),
+                ("tokensPerJoule", 9.0),
+                ("tokensPerJouleObservedAt", "2026-11-30T00:00:00Z"),
+                ("requestsWaiting", 9),
+                ("requestsRunning", 9),
+            )},
+            "status.spot.isSpotInstance": (True, "status.spot"),
+            "status.spot.preemptionNoticeDetected": (True, "status.spot"),
+            "status.spot.preemptionNoticeTime": ("2026-11-30T00:00:00Z", "status.spot"),
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"), [(kind, path) for kind, (_, fields) in FIELDS.items() for path in fields]
+)
+def test_no_field_of_the_three_kinds_is_lost(kind, path):
+    """The value is in a file, or its field is named as left out; nothing is dropped in silence."""
+    live, fields = FIELDS[kind]
+    value, named = fields[path]
+    with_it = convert(changed(live, path, value), "registry.example/base:1")
+    without = convert(_without(live, path), "registry.example/base:1")
+    names = [line.split()[1] for line in with_it.left]
+
+    if named is None:
+        assert with_it.files != without.files, "another value makes another file"
+    else:
+        assert named in names
+        assert with_it.files == without.files
+
+
+def _without(live, path):
+    """The same object with another value in a required field, else without the field."""
+    return changed(live, path, "org/required" if path == "spec.model" else None)
+
+
 def test_a_node_state_carries_what_is_wanted_and_names_what_is_measured():
     found = convert(STATE)
     body = yaml.safe_load(found.files["node-states/nodestate-gpu-1.yaml"])

@@ -9,6 +9,7 @@ from builders import (
     REV,
     a_desired,
     a_node,
+    a_notice,
     a_placement,
     a_ref,
     a_replica,
@@ -23,7 +24,7 @@ from stoker.decide.explain import _duration
 from stoker.model.fleet import Bundle, PlacementMode, PlacementOrder, ScalingMode, WhenFull
 from stoker.model.history import History
 from stoker.model.limits import PlacementLimits, Reclaim
-from unit.decide.one import OLD
+from unit.decide.one import OLD, decided, one_gpu
 
 EXPLAINED = """\
 llm/qwen  wants 3: 1 Ready, 0 warming, HeldNoCapacity      decision 7f21ac3 at 2025-11-24T16:00:00Z
@@ -33,7 +34,7 @@ COUNT  3   spec.replicas  models/qwen.yaml:21 @ 9be0a17
 PLACE  order ReadyPoolPack; pools l4
   NODE  CLASS    READY IN  VERDICT
   n1    Serving  -         kept
-  n2    Warm     4m06s     create: 1 free GPUs (image no, weights yes; prior)
+  n2    Warm     4m06s     soonest: create, 1 free GPUs (image no, weights yes; prior)
   n1    -        -         gpus: 0 of 1 GPUs free, a replica needs 1
   n3    -        -         cordoned: cordoned
   nodes turned away, by rule: gpus 2, cordoned 1
@@ -42,6 +43,42 @@ NOW
 WOULD CHANGE THE ANSWER
   HeldNoCapacity: 1 of 3 replicas have no place: 2 nodes by rule gpus, 1 node by rule cordoned
     1 free GPU on one node of l4; whenFull is Hold, so no new node is asked for"""
+
+
+@pytest.mark.parametrize(
+    ("order", "rules"),
+    [
+        (PlacementOrder.READY_POOL_PACK, ["soonest", "pool-order", "pool-order"]),
+        (PlacementOrder.BIN_PACK, ["bin-pack"] * 3),
+        (PlacementOrder.SPREAD, ["spread"] * 3),
+        (PlacementOrder.WARMTH_FIRST, ["warmth-first"] * 3),
+        (PlacementOrder.EFFICIENCY_AWARE, ["efficiency-aware"] * 3),
+    ],
+)
+def test_every_placement_names_the_rule_that_chose_it(order, rules):
+    """And who was turned away is counted by rule, three of them by name."""
+    nodes = [
+        a_node("x1", cordoned=True),
+        a_node("x2", ready=False),
+        a_node("x3", pool="other"),
+        a_node("x4", gpus=0),
+        a_node("x5", notice=a_notice()),
+        *one_gpu("n1", "n2", "n3"),
+    ]
+    decision = decided(nodes=nodes, replicas=3, min_ready=1, placement_order=order)
+    starts = [each for each in decision.attempts if each.verdict.startswith("create")]
+    turned = [each for each in decision.attempts if each not in starts]
+
+    assert rules == [each.rule for each in starts]
+    counts = {"cordoned": 1, "not-ready": 1, "pool": 1, "gpus": 1, "noticed": 1}
+    assert counts == dict(decision.rejected)
+    assert 3 == len(turned) == len({each.rule for each in turned})
+
+
+def test_a_replica_without_a_node_names_the_rule_too():
+    lines = explained(nodes=[a_node("n1", gpus=0)], replicas=1, when_full=WhenFull.UNPINNED)
+
+    assert any("unpinned: create, no node has room" in line for line in lines)
 
 
 def test_limits_are_told_beside_the_pools():

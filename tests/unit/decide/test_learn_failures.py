@@ -98,6 +98,15 @@ def test_a_failed_start_leaves_its_node_out_for_ten_minutes(placement):
     assert (1, NOW_MS + SHORTEST_MS) == (found.strikes, found.until_ms)
 
 
+def test_nodes_without_an_id_are_not_blamed_for_each_other():
+    """cases.md row 127: two objects whose id was empty were matched with each other."""
+    plan = planned(failing("n1"), nodes=one_gpu("n1", "n2", "n3", uid=""), replicas=1)
+
+    assert {"n2": 1} == created(plan.decisions[0])
+    assert "quarantined" not in dict(plan.decisions[0].rejected)
+    assert () == History.from_records(plan.history).of(a_ref()).failures.nodes
+
+
 @pytest.mark.parametrize("reason", ["InvalidImageName", "CreateContainerConfigError"])
 def test_what_no_node_can_mend_strikes_none(reason):
     found = learned(failing(reason=reason))

@@ -188,6 +188,26 @@ def test_a_crash_loop_on_healthy_nodes_still_blames_the_rev():
     assert ["StartsFailing"] == [hold.code for hold in decision.holds]
 
 
+def test_fifty_notices_at_once_have_fifty_successors_in_one_plan():
+    """cases.md row 131: none of them waits for a pass of its own, and no GPU is given twice."""
+    names = [f"s{number:02d}" for number in range(50)]
+    units = [a_unit(name, replicas=1) for name in names]
+    nodes = one_gpu(*(f"a-{name}" for name in names), notice=a_notice())
+    nodes += one_gpu(*(f"b-{name}" for name in names))
+    states = [
+        a_state(a_placement(f"a-{name}", a_replica(name, f"a-{name}"), service=name), name=name)
+        for name in names
+    ]
+    snapshot = a_snapshot(*nodes, services=states)
+    shapes = tuple(a_shape(unit) for unit in units)
+
+    plan = decide(a_desired(*units), shapes, snapshot, History(), snapshot.taken_at_ms)
+
+    chosen = [p.node for d in plan.decisions for p in d.placements if not p.exists]
+    assert 50 == len(plan.decisions) == len(chosen)
+    assert {f"b-{name}" for name in names} == set(chosen)
+
+
 # ------------------------------------------------------------------- the whole kind
 slow = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

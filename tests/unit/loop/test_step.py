@@ -56,6 +56,30 @@ def test_a_notice_runs_at_once_even_during_back_off():
     assert following.kind is PassKind.NOTICE
 
 
+def test_fifty_notices_among_other_news_are_one_pass_at_once():
+    """cases.md row 131: notices queued behind two hundred other messages and came too late."""
+    news = [Event(EventKind.OBJECT, 200.0 + number / 250) for number in range(200)]
+    notices = [
+        Event(EventKind.NOTICE, 200.0 + number / 50, detail=f"gpu-{number}") for number in range(50)
+    ]
+    events = tuple(sorted((*news, *notices), key=lambda event: event.at))
+
+    following = step(idle(not_before=1e9, failures=5), events, 201.0, TIMING)
+    after = after_pass(
+        following.state,
+        kind=PassKind.NOTICE,
+        now=201.5,
+        failed=False,
+        wake_in=None,
+        timing=TIMING,
+    )
+
+    assert following.kind is PassKind.NOTICE
+    assert following.look_at == 201.0
+    assert {f"gpu-{number}" for number in range(50)} == set(following.state.notices)
+    assert () == after.notices, "one pass answers all of them"
+
+
 def test_the_same_revision_again_is_no_news():
     """Idle polls start no pass (design: one ls-remote per poll, nothing else)."""
     following = step(idle(), (revision(150.0),), 151.0, TIMING)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from builders import a_ref
-from stoker.model.history import History, UnitHistory
+from stoker.model.blame import BadNode, BadRev, Failures
+from stoker.model.history import History, PoolHint, PoolWait, UnitHistory
+from stoker.model.update_history import UpdateHistory
 
 ALPHA, BETA = a_ref("alpha"), a_ref("beta")
 
@@ -37,3 +39,50 @@ def test_records_are_sorted_whatever_the_order_of_entries():
 def test_an_unreadable_entry_counts_as_lost(text):
     """Lost history: every window starts now, nothing shrinks; never a crash."""
     assert History() == History.from_records([(ALPHA, text)])
+
+
+OLD_RECORDS = {
+    "counts": ('{"held_since_ms":5,"wanted":3}', UnitHistory(3, 5)),
+    "updates": (
+        (
+            '{"update":{"blocked_commit":"c2","blocked_rev":"r2","blocked_why":"CrashLoopBackOff",'
+            '"good_commit":"c1","good_rev":"r1","tried_rev":"r2","tried_since_ms":7},"wanted":3}'
+        ),
+        UnitHistory(3, update=UpdateHistory("r1", "c1", "r2", "c2", "CrashLoopBackOff", "r2", 7)),
+    ),
+    "calm": ('{"calm_until_ms":-1,"wanted":3}', UnitHistory(3, calm_until_ms=-1)),
+    "pool waits": (
+        '{"pool_waits":[{"failed_ms":1,"failures":2,"pod":"p","pool":"l4","until_ms":9}]}',
+        UnitHistory(pool_waits=(PoolWait("l4", 2, 1, 9, "p"),)),
+    ),
+    "failures": (
+        (
+            '{"failures":{"bad_rev":{"nodes":["n1","n2"],"reason":"OOMKilled","rev":"r2",'
+            '"since_ms":4},"in_a_row":2,"last_ms":4,"nodes":[{"at_ms":4,"made_ms":3,'
+            '"reason":"OOMKilled","rev":"r2","strikes":1,"uid":"u1","until_ms":9}],"rev":"r2"}}'
+        ),
+        UnitHistory(
+            failures=Failures(
+                (BadNode("u1", 3, 4, 1, 9, "OOMKilled", "r2"),),
+                BadRev("r2", 4, "OOMKilled", ("n1", "n2")),
+                "r2",
+                2,
+                4,
+            )
+        ),
+    ),
+    "cooling": (
+        '{"cooling":[{"pool":"spot","until_ms":9}]}',
+        UnitHistory(cooling=(PoolHint("spot", 9),)),
+    ),
+}
+"""A record of each form that a version has written, letter by letter, and what it says."""
+
+
+@pytest.mark.parametrize("form", OLD_RECORDS)
+def test_a_record_of_an_earlier_version_is_still_read(form):
+    """An upgrade that lost them would forget which nodes and revs are to blame."""
+    text, known = OLD_RECORDS[form]
+
+    assert known == History.from_records([(ALPHA, text)]).of(ALPHA)
+    assert ((ALPHA, text),) == History(((ALPHA, known),)).records(), "and written the same way"

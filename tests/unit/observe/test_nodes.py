@@ -239,6 +239,23 @@ def test_a_report_of_a_node_that_does_not_exist_makes_none():
     assert [found.name for found in read(states=[state("ghost", cache=[{"uri": "x"}])])] == ["n1"]
 
 
+def test_nodes_without_an_id_are_not_taken_for_each_other():
+    """cases.md row 127: two objects whose id was empty were matched with each other."""
+    first, second = (
+        node(taints=[taint("aws-node-termination-handler/spot-itn")]),
+        node("n2", taints=[taint("aws-node-termination-handler/spot-itn")]),
+    )
+    for each in (first, second):
+        each["metadata"].pop("uid", None)
+
+    _, remembered = read([first], seen={}, now_ms=NOW)
+    (old, new), _ = read([first, second], seen=remembered, now_ms=NOW + 60_000)
+
+    assert old.notice is not None
+    assert new.notice is not None
+    assert (old.notice.at_ms, new.notice.at_ms) == (NOW, NOW + 60_000)
+
+
 def test_what_a_silent_reporter_said_of_weights_and_notices_still_holds():
     """Late is not wrong: nobody said that the weights are gone, or that the node stays."""
     notice = {"kind": "spot", "at": rfc3339(NOW - 86_400_000)}

@@ -7,6 +7,8 @@ import pytest
 from stoker.errors import SourceLocation
 from stoker.model.fleet import Blob, Fleet, FleetMode
 from stoker.render.template_files import is_main, template_index
+from stoker.shipped import NEWEST_TEMPLATE
+from stoker.source.schema_service import ModelServiceSpec
 
 
 def index(*paths, folders=("templates",)):
@@ -15,17 +17,29 @@ def index(*paths, folders=("templates",)):
 
 
 SHIPPED = (
-    "vllm/v1/deployment.yaml.j2",
-    "vllm/v1/inferencepool.yaml.j2",
-    "vllm/v1/leaderworkerset.yaml.j2",
-    "vllm/v1/poddisruptionbudget.yaml.j2",
-    "vllm/v1/service.yaml.j2",
-    "vllm/v1/serviceaccount.yaml.j2",
+    "deployment",
+    "inferencepool",
+    "leaderworkerset",
+    "poddisruptionbudget",
+    "service",
+    "serviceaccount",
 )
 
 
-def test_the_shipped_template_is_found():
-    assert SHIPPED == index().mains("vllm/v1")
+@pytest.mark.parametrize("template", ["vllm/v1", "vllm/v2"])
+def test_the_shipped_templates_are_found(template):
+    assert tuple(f"{template}/{name}.yaml.j2" for name in SHIPPED) == index().mains(template)
+
+
+def test_a_new_fleet_is_rendered_with_the_newest_one():
+    """And a file that names none with the first: a new default would restart every pod."""
+    versions = sorted({name.rpartition("/")[0] for name in index().shipped})
+
+    assert versions[-1] == NEWEST_TEMPLATE
+    assert (
+        versions[0]
+        == ModelServiceSpec.model_fields["render"].get_default(call_default_factory=True).template
+    )
 
 
 def test_the_fleets_own_folder_replaces_the_shipped_one_whole():
