@@ -131,3 +131,21 @@ def test_a_folder_on_the_disk_of_the_kubelet_is_refused(children, tmp_path, said
 
     assert ends_well is (done.returncode == 0), done.stderr
     assert ends_well or "is on the root disk" in done.stderr
+
+
+def _set_of(children, spec, template):
+    """The neutral LeaderWorkerSet of a service over three nodes."""
+    item = unit(replace(spec, template=template, nodes=3), "web")
+    shapes = shape(desired(item, pools=(POOL,)), FakeRepo(), children, FLEET_ID)
+    workload = shapes.neutral[item.ref].workload
+    assert workload is not None, shapes.findings
+    assert workload.ref.kind == "LeaderWorkerSet"
+    return workload.body["spec"]
+
+
+def test_groups_are_those_of_vllm_v1_but_for_the_folder(children):
+    assert _set_of(children, service(), "vllm/v1") == _set_of(children, service(), "vllm/v2")
+
+    inside = _set_of(children, SILENT, "vllm/v2")["leaderWorkerTemplate"]
+    for pods in (inside["leaderTemplate"], inside["workerTemplate"]):
+        assert ["weights"] == [each["name"] for each in pods["spec"]["initContainers"]]
