@@ -16,6 +16,7 @@ from stoker.model.fleet import Desired, ModelService, Unit
 from stoker.model.live import LiveView
 from stoker.model.outcome import Condition
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.workload import WORKER_INDEX
 from stoker.objects.health_fields import mapping
 from stoker.objects.names import (
     API_VERSION,
@@ -67,8 +68,13 @@ def service_mirrors(
 
 
 def _selector(unit: Unit, spec: ModelService, live: LiveView | None) -> str:
-    """What selects the pods: our label, or as long as it stands the adopted workload's own."""
+    """What selects the pods: our label, or as long as it stands the adopted workload's own.
+
+    Of groups only leaders: whoever scales counts one pod a replica.
+    """
     own = f"{SERVICE_LABEL}={unit.ref.name}"
+    if spec.nodes > 1:
+        own += f",{WORKER_INDEX}=0"
     if not spec.adopt or live is None:
         return own
     ref = ObjectRef("apps", "Deployment", unit.ref.namespace, spec.adopt, "v1")

@@ -67,6 +67,17 @@ def test_what_autoscalers_need_is_always_there():
     assert "stoker.dev/service=qwen-7b" == shown.status["status"]["selector"]
 
 
+def test_of_groups_an_autoscaler_counts_leaders():
+    """One pod a replica: workers would be taken for replicas that are not there."""
+    unit = service()
+    unit = replace(unit, spec=replace(unit.spec, nodes=2))
+
+    shown = mirror(made(desired=desired(unit)))
+
+    selector = "stoker.dev/service=qwen-7b,leaderworkerset.sigs.k8s.io/worker-index=0"
+    assert selector == shown.status["status"]["selector"]
+
+
 def adopting(**changes: Any) -> Report:
     """A service that took over a Deployment of the name `old`."""
     unit = service()

@@ -11,7 +11,7 @@ from stoker.model.fleet import Desired, ModelService, Pool, SnapshotDetail
 from stoker.model.history import History, UnitHistory
 from stoker.model.limits import PlacementLimits
 from stoker.model.shape import PodShape, Resources, UnitShape
-from stoker.model.snapshot import Snapshot
+from stoker.model.snapshot import Snapshot, Worker
 from stoker.model.start_samples import Starts, StartSample
 from stoker.report.record_diff import difference, patched
 from stoker.report.records import DecisionInputs, RecordBook, decide_input, record_path
@@ -221,6 +221,28 @@ def test_a_hashed_snapshot_tells_domains_and_pools_apart_without_naming_nodes():
         {line.split(host.encode())[1] for line in everything.splitlines() if host.encode() in line}
     )
     assert b'"pool/l4"' in everything
+
+
+def test_a_hashed_snapshot_names_no_node_of_a_group():
+    """Workers and decided nodes are names too; by the same hash they stay the same nodes."""
+    state = ready_on(QWEN, 1)
+    (place,) = state.placements
+    workers = (Worker("w", "u", "n2.corp"),)
+    pods = tuple(
+        replace(pod, node="n1.corp", workers=workers, failed_node="n2.corp") for pod in place.pods
+    )
+    group = replace(
+        place, node="n1.corp", pods=pods, size=2, nodes=("n1.corp", "n2.corp"), domain="rack.corp"
+    )
+    unit = service()
+    assert isinstance(unit.spec, ModelService)
+    racks = replace(unit, spec=replace(unit.spec, nodes=2, group_key="example.com/rack"))
+
+    files = snapshot_files(
+        snapshot(replace(state, placements=(group,))), desired(racks), SnapshotDetail.HASHED, "salt"
+    )
+
+    assert b"corp" not in b"".join(files.values())
 
 
 def test_without_snapshots_only_the_fact_of_a_decision_is_recorded():
