@@ -55,7 +55,7 @@ def test_a_replica_starts_where_its_weights_are(new_world):
     world.kubelet.node_states.note("gpu-3", Weights(URI, OLD, 1024**3), complete=True)
 
     model = {"uri": URI, "revision": OLD, "size": "60Gi"}
-    cache = {"type": "HostPath", "path": "/mnt/models"}
+    cache = {"type": "HostPath", "path": "/mnt/models", "rootDisk": "Refuse"}
     world.commit("First", tiny(1, model=model, cache=cache))
     rest(world)
 

@@ -7,8 +7,8 @@ from stories.files import FLEET, NEW, a_fleet, a_service, the_village
 from stories.looks import counts_by_node, is_clean, tell, unit_status
 
 UNIT = "ModelService/llm/tiny"
-AHEAD = {"type": "HostPath", "path": "/mnt/nvme", "prefetch": {"nodes": 1}}
-NOT_AHEAD = {"type": "HostPath", "path": "/mnt/nvme"}
+NOT_AHEAD = {"type": "HostPath", "path": "/mnt/nvme", "rootDisk": "Refuse"}
+AHEAD = {**NOT_AHEAD, "prefetch": {"nodes": 1}}
 FILE = "models/tiny.yaml"
 
 
