@@ -157,7 +157,7 @@ def spec_of(done: Pass) -> ModelService:
 
 
 # -------------------------------------------------------------------------- ready-in
-LABELS, BARS, TIMES, ROW, TOP = 150, 560, 190, 26, 84
+LABELS, BARS, TIMES, ROW, TOP = 150, 540, 250, 26, 84
 PARTS = (
     ("schedule, start", GREY),
     ("behind other starts", PALE),
@@ -321,7 +321,7 @@ def _placement_svg(done: Pass, decision: ServiceDecision) -> str:
 def _verdict(done: Pass, node: Node, number: int | None) -> tuple[str, str, list[str]]:
     """Colour, headline and two lines: of the choice, or of the rule that alone keeps it out."""
     held = [word for word, found in (("weights", node.weights), ("image", node.images)) if found]
-    holds = " and ".join(held) or "nothing held"
+    holds = ", ".join(held) or "nothing held"
     gpu = "nvidia.com/gpu"
     free = node.allocatable.device(gpu) - node.used.device(gpu)
     room = f"{free} of {node.allocatable.device(gpu)} GPUs free, {holds}"
