@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import select
 import signal
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -92,6 +93,7 @@ class Pool:
         self._limits = limits or Limits()
         self._require_jail = require_jail
         self._children: list[Child] = []
+        weakref.finalize(self, _end_all, self._children)  # whoever forgets `close` leaves nobody
         self._failed_starts = 0
         self.jail: dict[str, str] = {}
         """Parts of the jail of the newest child: `on` or a reason. Empty before the first."""
@@ -288,6 +290,11 @@ class Pool:
             run.queue.extendleft(reversed(child.jobs))
         child.jobs.clear()
         child.end()
+
+
+def _end_all(children: list[Child]) -> None:
+    while children:
+        children.pop().end()
 
 
 @dataclass(slots=True)

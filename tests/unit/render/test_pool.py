@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from pathlib import Path
 
 import pytest
 
@@ -187,3 +189,19 @@ def test_a_child_that_was_started_ahead_takes_the_first_job():
         assert {"a": 1} == result.documents[0][2]
     finally:
         pool.close()
+
+
+def test_a_pool_that_is_forgotten_leaves_no_child():
+    """Nor does one in a circle, which only the collector finds."""
+    for circular in (False, True):
+        forgotten = Pool(1, SystemClock(), LIMITS)
+        forgotten.warm_up()
+        pid = forgotten._children[0].process.pid
+        if circular:
+            forgotten.itself = forgotten  # type: ignore[attr-defined]
+        assert Path(f"/proc/{pid}").exists()
+
+        del forgotten
+        gc.collect()
+
+        assert not Path(f"/proc/{pid}").exists()
