@@ -116,9 +116,8 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     looked, state.looked = state.looked, None  # a pass that is aborted leaves nothing
     parts.observer.health_rules = health_rules(desired)
     news = parts.observer.news()
-    owned = parts.store.known
-    if owned is None and reach >= Reach.DIFF:
-        owned = parts.store.stored()
+    asks = parts.store.known is None and reach >= Reach.DIFF
+    owned = parts.store.stored() if asks else parts.store.known
     seen = observe(parts.observer, desired, found.now_ms, owned)
     held = state.holding
     if seen.reconcile != held.handled:
@@ -149,7 +148,7 @@ def _stages(parts: Parts, state: State, found: Pass, desired: Desired, reach: Re
     )
     if reach < Reach.DIFF:
         return found
-    stored = parts.store.stored()
+    stored = owned if asks else parts.store.stored()
     only = None
     if reach >= Reach.APPLY:
         sight = _sight(state, found)

@@ -19,6 +19,7 @@ from stoker.model.ports import Cluster
 from stoker.model.refs import ObjectRef
 from stoker.objects.kinds import pod_template_paths
 from stoker.objects.names import manager_of
+from stoker.objects.paths import value_under
 from stoker.objects.release import is_held, release_patch
 
 __all__ = ["Held", "Release", "held_objects", "release_objects"]
@@ -116,13 +117,6 @@ def _restarted(ref: ObjectRef, before: dict[str, Any], after: dict[str, Any]) ->
     of a Deployment move it too.
     """
     for path in pod_template_paths(ref.group, ref.kind):
-        if _at(before, path) != _at(after, path):
+        if value_under(before, path) != value_under(after, path):
             return int((after.get("spec") or {}).get("replicas", 1))
     return 0
-
-
-def _at(body: dict[str, Any], path: tuple[str, ...]) -> Any:
-    value: Any = body
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value

@@ -21,27 +21,21 @@ from stoker.model.outcome import ObjectOutcome, Result
 from stoker.model.plan import Retirement, RetireStage
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.times import rfc3339
-from stoker.model.workload import workload_ref
 from stoker.objects import names
 from stoker.objects.owned import owned
 
-__all__ = ["retirement_jobs", "retirement_ref"]
+__all__ = ["retirement_jobs"]
 
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _FIRST_TO_GO = "-1000"
 """Where a Deployment keeps other pods, its ReplicaSet must choose the drained ones."""
 
 
-def retirement_ref(unit: UnitRef, retirement: Retirement) -> ObjectRef:
-    """The Deployment or LeaderWorkerSet that leaves."""
-    return workload_ref(unit.namespace, retirement.name, grouped=retirement.grouped)
-
-
 def retirement_jobs(
     unit: UnitRef, retirement: Retirement, sender: Sender, now_ms: int
 ) -> tuple[tuple[ObjectRef, Callable[[], Sent]], ...]:
     """The requests of this step by object; none while the pods drain."""
-    ref = retirement_ref(unit, retirement)
+    ref = retirement.ref_in(unit.namespace)
     match retirement.stage:
         case RetireStage.STOP_TRAFFIC:
             pods = [ObjectRef("", "Pod", unit.namespace, name) for name in retirement.pods]

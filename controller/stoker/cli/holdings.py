@@ -15,7 +15,6 @@ from typing import Any
 from stoker.model.change import Action, Change, ChangeSet
 from stoker.model.fleet import Desired
 from stoker.model.refs import ObjectRef, UnitRef
-from stoker.model.workload import workload_ref
 from stoker.objects.inventory import INTENT, Inventory
 from stoker.objects.names import API_VERSION
 
@@ -63,10 +62,7 @@ def holdings(inventory: Inventory, changes: ChangeSet) -> tuple[Holding, ...]:
     """Every object of the inventory, and every other that this fleet marks or leaves alone."""
     said = {(unit.unit, c.ref): c for unit in changes.units for c in unit.changes}
     leaving = {
-        (
-            unit.unit,
-            workload_ref(unit.unit.namespace, retirement.name, grouped=retirement.grouped),
-        )
+        (unit.unit, retirement.ref_in(unit.unit.namespace))
         for unit in changes.units
         for retirement in unit.retirements
     }

@@ -8,7 +8,6 @@ from typing import Any
 from stoker.model.change import Change, ChangeSet
 from stoker.model.live import LiveView
 from stoker.model.refs import ObjectRef
-from stoker.model.workload import workload_ref
 from stoker.objects.selectors import Selector
 
 __all__ = ["body_of", "replaced_name", "selected", "within"]
@@ -33,11 +32,7 @@ def selected(changes: ChangeSet, selector: Selector, live: LiveView) -> ChangeSe
     for unit in changes.units:
         kept = tuple(c for c in unit.changes if chosen(c.ref, body_of(c)))
         space = unit.unit.namespace
-        leaving = tuple(
-            r
-            for r in unit.retirements
-            if chosen(workload_ref(space, r.name, grouped=r.grouped), {})
-        )
+        leaving = tuple(r for r in unit.retirements if chosen(r.ref_in(space), {}))
         if kept or leaving:
             units.append(replace(unit, changes=kept, retirements=leaving))
     return replace(changes, units=tuple(units))

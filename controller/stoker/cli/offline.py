@@ -19,7 +19,7 @@ from stoker.model.ports import Repo
 from stoker.model.refs import SourceRevision
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import Snapshot
-from stoker.objects.names import deployment_name, fleet_id_of, group_name
+from stoker.objects.names import fleet_id_of, workload_name
 from stoker.render import Renderer, render, shape
 from stoker.source import SourceMemo, source
 
@@ -103,10 +103,9 @@ def _one_decision(unit: Unit, service: ModelService, rev: str, node: str) -> Ser
     count = 1 if service.replicas is None else service.replicas
     pools = service.pools or ("",)
     groups = service.nodes > 1
-    named_by = group_name if groups else deployment_name
     others = tuple(f"{node}-{number}" for number in range(2, service.nodes + 1))
     placement = Placement(
-        name=service.adopt or named_by(unit.ref.name, where, rev),
+        name=service.adopt or workload_name(unit.ref.name, where, rev, grouped=groups),
         rev=rev,
         node=where,
         node_uid="",

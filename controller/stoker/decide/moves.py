@@ -17,7 +17,7 @@ from stoker.decide.slots import Standing
 from stoker.model.moves import OnNotice
 from stoker.model.plan import Attempt, Placement, Retirement
 from stoker.model.snapshot import LivePlacement
-from stoker.objects.names import deployment_name, group_name, pool_of_place
+from stoker.objects.names import pool_of_place, workload_name
 
 __all__ = ["Moves", "Standings", "earliest", "write_moves"]
 
@@ -104,8 +104,8 @@ def write_moves(
 def _by_name(case: Case, starts: Iterable[Choice]) -> dict[str, list[Choice]]:
     named: dict[str, list[Choice]] = {}
     for choice in starts:
-        named_by = group_name if case.spec.nodes > 1 else deployment_name
-        name = named_by(case.ref.name, choice.node.name, case.rev)
+        grouped = case.spec.nodes > 1
+        name = workload_name(case.ref.name, choice.node.name, case.rev, grouped=grouped)
         named.setdefault(name, []).append(choice)
     return named
 

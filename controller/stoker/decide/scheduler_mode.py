@@ -21,7 +21,7 @@ from stoker.decide.transition import Step, failure_hold
 from stoker.decide.work import Work
 from stoker.model.plan import Attempt, Hold, Placement
 from stoker.model.snapshot import LivePlacement
-from stoker.objects.names import deployment_name, group_name
+from stoker.objects.names import workload_name
 
 __all__ = ["count_only"]
 
@@ -89,8 +89,7 @@ def _holds(work: Work) -> tuple[Hold, ...]:
 
 
 def _with_home(case: Case, homes: list[LivePlacement], count: int, moves: Moves) -> Moves:
-    named_by = group_name if case.spec.nodes > 1 else deployment_name
-    name = case.spec.adopt or named_by(case.ref.name, "", "")
+    name = case.spec.adopt or workload_name(case.ref.name, "", "", grouped=case.spec.nodes > 1)
     if any(live.terminating for live in homes):
         return replace(moves, untouched=tuple(sorted((name, *moves.untouched))))
     placement = Placement(

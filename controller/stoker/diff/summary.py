@@ -16,7 +16,7 @@ from stoker.model.change import Action, Change, ChangeSet, Impact, UnitChanges
 from stoker.model.live import LiveView
 from stoker.model.plan import Placement, Plan, WarmthClass
 from stoker.model.refs import ObjectRef, ref_from_manifest
-from stoker.model.workload import LWS_KIND, is_workload, pods_each, workload_ref
+from stoker.model.workload import LWS_KIND, is_workload, pods_each
 from stoker.objects import names
 from stoker.objects.kinds import pod_specs_of
 
@@ -163,10 +163,7 @@ def _moves(
     """GPUs that come, GPUs that go, and replicas that start cold."""
     added = removed = cold = 0
     for unit in changes.units:
-        leaving = {
-            workload_ref(unit.unit.namespace, r.name, grouped=r.grouped): r.keep
-            for r in unit.retirements
-        }
+        leaving = {r.ref_in(unit.unit.namespace): r.keep for r in unit.retirements}
         surged = {
             change.replaces
             for change in unit.changes

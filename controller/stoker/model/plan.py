@@ -119,6 +119,10 @@ class Retirement:
     grouped: bool = False
     """It is a LeaderWorkerSet; `pods` are its leaders."""
 
+    def ref_in(self, namespace: str) -> ObjectRef:
+        """The Deployment or LeaderWorkerSet that leaves."""
+        return workload_ref(namespace, self.name, grouped=self.grouped)
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:

@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from stoker.model.refs import ObjectRef
+from stoker.objects.paths import value_under
 
 __all__ = [
     "CRD_GROUP",
@@ -225,13 +226,8 @@ def pod_template_paths(group: str, kind: str) -> tuple[tuple[str, ...], ...]:
 
 def pod_specs_of(body: dict[str, Any], group: str, kind: str) -> list[dict[str, Any]]:
     """The pod specs inside a manifest, in the order of `pod_template_paths`."""
-    found = []
-    for path in pod_template_paths(group, kind):
-        value: Any = body
-        for key in (*path, "spec"):
-            value = value.get(key) if isinstance(value, dict) else None
-        found.append(value if isinstance(value, dict) else {})
-    return found
+    specs = (value_under(body, (*path, "spec")) for path in pod_template_paths(group, kind))
+    return [spec if isinstance(spec, dict) else {} for spec in specs]
 
 
 def is_builtin_group(group: str) -> bool:

@@ -45,6 +45,7 @@ __all__ = [
     "pool_of_place",
     "prefetch_name",
     "unit_of_mark",
+    "workload_name",
 ]
 
 GROUP = "stoker.dev"
@@ -192,6 +193,11 @@ def group_name(service: str, node: str, rev: str) -> str:
     if not node:
         return f"{prefix}-groups-{_hash8(service)}"
     return f"{prefix}-{_hash8(service, node)}-{rev[:8]}"
+
+
+def workload_name(service: str, node: str, rev: str, *, grouped: bool) -> str:
+    """Name of the LeaderWorkerSet or Deployment of (service, node, rev)."""
+    return (group_name if grouped else deployment_name)(service, node, rev)
 
 
 def prefetch_name(service: str, *identity: str) -> str:

@@ -7,7 +7,7 @@ Deployments and pods. Pods belong to the Deployment whose placement label they c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.errors import StokerError
@@ -104,8 +104,8 @@ def deployment_facts(raw: dict[str, Any], unit: UnitRef) -> DeploymentFacts:
 
 def group_facts(raw: dict[str, Any], unit: UnitRef) -> DeploymentFacts | None:
     """The same of a raw LeaderWorkerSet of ours; None for one without a size."""
-    metadata, spec, status = mapping(raw, "metadata"), mapping(raw, "spec"), mapping(raw, "status")
-    template = mapping(spec, "leaderWorkerTemplate")
+    metadata = mapping(raw, "metadata")
+    template = mapping(mapping(raw, "spec"), "leaderWorkerTemplate")
     size = integer(template, "size", 1)
     annotations = mapping(metadata, "annotations")
     leader = mapping(template, "leaderTemplate") or mapping(template, "workerTemplate")
@@ -115,18 +115,10 @@ def group_facts(raw: dict[str, Any], unit: UnitRef) -> DeploymentFacts | None:
     whole = available.get("status") == "True"
     if size < 2:
         return None
-    return DeploymentFacts(
-        unit=unit,
-        uid=text(metadata, "uid"),
+    return replace(
+        deployment_facts(raw, unit),
         placement=text(labels, names.PLACEMENT_LABEL),
-        rev=text(annotations, names.REV),
-        node=text(annotations, names.NODE),
-        node_uid=text(annotations, names.NODE_UID),
-        replicas=integer(spec, "replicas", 1),
-        terminating=bool(metadata.get("deletionTimestamp")),
         requests=_template_requests({"template": leader}),
-        observed=integer(status, "observedGeneration", 0) >= integer(metadata, "generation", 0),
-        counted_pods=integer(status, "replicas", 0),
         size=size,
         nodes=tuple(filter(None, text(annotations, names.NODES).split(","))),
         domain=text(annotations, names.DOMAIN),

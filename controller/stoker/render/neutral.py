@@ -17,8 +17,8 @@ from stoker.model.refs import ObjectRef, UnitRef, ref_from_manifest
 from stoker.model.shape import PodShape
 from stoker.model.workload import workload_ref
 from stoker.objects.kinds import pod_template_paths
+from stoker.objects.paths import value_under, with_value
 from stoker.render.merge import merge_pod_template
-from stoker.render.paths import value_at, with_value
 from stoker.render.pod_shape import (
     MAIN_CONTAINER,
     containers_of,
@@ -118,7 +118,7 @@ def _with_workload(
     location = unit.line_of("spec.podTemplate") if spec.pod_template else unit.location
     body, merged = found.body, []
     for path in pod_template_paths(found.ref.group, found.ref.kind):
-        template = merge_pod_template(value_at(body, path), spec.pod_template, location)
+        template = merge_pod_template(value_under(body, path), spec.pod_template, location)
         merged.append(template)
         body = with_value(body, path, template)
     workload = replace(found, body=body)
@@ -126,7 +126,7 @@ def _with_workload(
         message = f"podTemplate removes the container {MAIN_CONTAINER}"
         finding = Finding(location, "engine-container-missing", message, field="spec.podTemplate")
         return _finished(neutral, [finding])
-    size = value_at(body, ("spec", "leaderWorkerTemplate", "size"))
+    size = value_under(body, ("spec", "leaderWorkerTemplate", "size"))
     if spec.nodes > 1 and size != spec.nodes:
         message = f"template {spec.template} renders groups of {size}, for {spec.nodes} nodes"
         finding = Finding(unit.line_of("spec.render.template"), "template-error", message)
@@ -145,7 +145,7 @@ def _with_workload(
 def _has_engine(item: NeutralObject) -> bool:
     """Whether each of its pod templates has the main container."""
     paths = pod_template_paths(item.ref.group, item.ref.kind)
-    templates = [value_at(item.body, path) for path in paths]
+    templates = [value_under(item.body, path) for path in paths]
     return all(
         isinstance(template, dict)
         and any(c.get("name") == MAIN_CONTAINER for c in containers_of(template))

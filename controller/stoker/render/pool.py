@@ -122,8 +122,7 @@ class Pool:
 
     def close(self) -> None:
         """End every child; the pool may be used again."""
-        for child in list(self._children):
-            self._end(child)
+        _end_all(self._children)
 
     def _assign(self, run: _Run) -> None:
         """Replace worn children, start missing ones, and give work to the idle."""

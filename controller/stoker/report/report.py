@@ -136,13 +136,10 @@ def _unit_reports(
             made = without_secrets(made, inputs.secrets)
         found[facts.ref] = old if old is not None and old == made else made
     known = inputs.desired is not None and inputs.desired.unit_set_known
-    stay = {
-        ref: old
-        for ref, old in inputs.previous.units.items()
-        if ref in found or not known or not in_scope(ref, inputs)
-    }
-    whole = {**stay, **found}
-    return whole if len(whole) == len(stay) else {ref: whole[ref] for ref in sorted(whole)}
+    for ref, old in inputs.previous.units.items():
+        if ref not in found and (not known or not in_scope(ref, inputs)):
+            found[ref] = old
+    return {ref: found[ref] for ref in sorted(found)}
 
 
 def _unit_documents(

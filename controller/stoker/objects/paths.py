@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["value_at", "with_value"]
+__all__ = ["value_under", "with_value"]
 
 
-def value_at(body: Any, path: tuple[str, ...]) -> Any:
+def value_under(body: Any, path: tuple[str, ...]) -> Any:
     """What stands under these map keys; None where nothing does."""
     for key in path:
         body = body.get(key) if isinstance(body, Mapping) else None
