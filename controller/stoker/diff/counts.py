@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from stoker.model.fleet import ModelService, PlacementMode, ScalingMode, Unit
+from stoker.model.fleet import ModelService, PlacementMode, Unit
 from stoker.model.live import LiveObject
+from stoker.model.scaling import ScalingMode
 from stoker.objects import names
 from stoker.objects.compare import dotted, value_at
 from stoker.objects.conflicts import REPLICAS, drop, rivals_of

@@ -20,6 +20,7 @@ from stoker.model.limits import NO_LIMITS, PlacementLimits, Reclaim
 from stoker.model.moves import FleetDisruption, OnNotice, Update
 from stoker.model.prune import PruneSettings
 from stoker.model.refs import SourceRevision, UnitRef
+from stoker.model.scaling import MetricSource, Scaling, ScalingMode
 
 __all__ = [
     "Blob",
@@ -39,7 +40,6 @@ __all__ = [
     "PlacementOrder",
     "Pool",
     "Requirement",
-    "ScalingMode",
     "SecretKey",
     "SnapshotDetail",
     "StatusSettings",
@@ -96,12 +96,6 @@ class WhenFull(StrEnum):
 
     HOLD = "Hold"
     UNPINNED = "Unpinned"
-
-
-class ScalingMode(StrEnum):
-    """External: somebody else owns the count of replicas."""
-
-    EXTERNAL = "External"
 
 
 class DeletionPolicy(StrEnum):
@@ -176,6 +170,7 @@ class Fleet:
     disruption: FleetDisruption = field(default_factory=FleetDisruption)
     most_prefetches: int = 2
     """Prefetches under way at once, of all services."""
+    metric_sources: tuple[MetricSource, ...] = ()
 
     @property
     def status_branch(self) -> str:
@@ -233,6 +228,8 @@ class ModelService:
     shm_bytes: int | None = None
     replicas: int | None = 1
     scaling_mode: ScalingMode | None = None
+    scaling: Scaling | None = None
+    """Set exactly when the mode is Stoker."""
     placement_mode: PlacementMode = PlacementMode.NODES
     placement_order: PlacementOrder = PlacementOrder.READY_POOL_PACK
     signal_max_age_ms: int | None = None

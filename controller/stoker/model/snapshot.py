@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from stoker.model.flow import Override, Suspension, UnreadOverride
 from stoker.model.prefetch import LivePrefetch
+from stoker.model.readings import ServiceReadings
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources
 
@@ -287,6 +288,8 @@ class Snapshot:
     unread_overrides: tuple[UnreadOverride, ...] = ()
     prefetches: tuple[LivePrefetch, ...] = ()
     """Sorted by unit and name."""
+    readings: tuple[ServiceReadings, ...] = ()
+    """What was measured of services that scale, sorted by ref; one without is not measured."""
 
     def service(self, ref: UnitRef) -> ServiceState:
         """What stands of that service; an empty state when nothing does."""

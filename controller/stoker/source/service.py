@@ -17,13 +17,13 @@ from stoker.model.fleet import (
     ModelService,
     PlacementMode,
     PlacementOrder,
-    ScalingMode,
     SecretKey,
     WhenFull,
 )
 from stoker.model.inference_pool import InferencePool
 from stoker.model.limits import PlacementLimits, Reclaim
 from stoker.model.moves import OnNotice
+from stoker.model.scaling import ScalingMode
 from stoker.source.findings import did_you_mean
 from stoker.source.parallelism import parallel_sizes, parallelism_problems
 from stoker.source.places import Field

@@ -25,9 +25,10 @@ from builders import (
 from stoker.decide import decide
 from stoker.decide.case import case_from
 from stoker.decide.count import wanted
-from stoker.model.fleet import PlacementMode, ScalingMode
+from stoker.model.fleet import PlacementMode
 from stoker.model.flow import Override, UnreadOverride
 from stoker.model.history import History, UnitHistory
+from stoker.model.scaling import ScalingMode
 from stoker.model.snapshot import ServiceState
 from stoker.model.times import rfc3339
 from unit.decide.one import decided, planned

@@ -21,9 +21,10 @@ from builders import (
 )
 from stoker.decide import decide, explain
 from stoker.decide.explain import _duration
-from stoker.model.fleet import Bundle, PlacementMode, PlacementOrder, ScalingMode, WhenFull
+from stoker.model.fleet import Bundle, PlacementMode, PlacementOrder, WhenFull
 from stoker.model.history import History
 from stoker.model.limits import PlacementLimits, Reclaim
+from stoker.model.scaling import ScalingMode
 from unit.decide.one import OLD, decided, one_gpu
 
 EXPLAINED = """\

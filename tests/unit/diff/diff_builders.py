@@ -8,20 +8,12 @@ from typing import Any
 from definitions import a_definition
 from stoker.errors import Finding, SourceLocation
 from stoker.model.codec import digest
-from stoker.model.fleet import (
-    Bundle,
-    Desired,
-    Fleet,
-    FleetMode,
-    ModelService,
-    PlacementMode,
-    ScalingMode,
-    Unit,
-)
+from stoker.model.fleet import Bundle, Desired, Fleet, FleetMode, ModelService, PlacementMode, Unit
 from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.plan import Retirement
 from stoker.model.prune import MaxUnits, PruneMode, PruneSettings
 from stoker.model.refs import ObjectRef, SourceRevision, UnitRef, ref_from_manifest
+from stoker.model.scaling import ScalingMode
 from stoker.objects import names
 
 FLEET_ID = "f1"

@@ -9,10 +9,10 @@ from stoker.model.fleet import (
     Drain,
     ModelService,
     PlacementMode,
-    ScalingMode,
     SecretKey,
 )
 from stoker.model.inference_pool import InferencePool
+from stoker.model.scaling import ScalingMode
 from unit.source.source_builders import (
     FLEET,
     REVISION,
