@@ -55,28 +55,43 @@ def main() -> int:
     )
     options = parser.parse_args()
     from measure import machine
-    from page import PAGE, kept, page_with
 
-    at_start = machine()
     rows: list[dict[str, Any]] = []
+    made: dict[str, Any] = {
+        "machine": machine(),
+        "command": _command(options.section, options.only),
+    }
     with tempfile.TemporaryDirectory() as bytecode:
         _as_installed(bytecode)
         for module in modules(options.section):
-            if not options.only or module.__name__ == f"bench_{options.only}":
-                rows += module.run()
+            part = module.__name__.removeprefix("bench_")
+            if options.only in {"", part}:
+                found = module.run()
+                rows += found
+                _keep(options.section, part, found, made)  # what follows may fail
     _print(rows)
-    if not any(name in os.environ for name in SMALLER):
-        at_end = machine()["load_average"]
-        only = f" ONLY={options.only}" if options.only else ""
-        made = {
-            "machine": at_start | {"load_average_at_end": at_end},
-            "command": f"make bench SECTION={options.section}{only}",
-        }
-        results = json.loads((HERE / "results.json").read_text("utf-8"))
-        results = kept(results, options.section, options.only, rows, made)
-        (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        PAGE.write_text(page_with(PAGE.read_text("utf-8"), results), encoding="utf-8")
+    if not options.only:
+        _keep(options.section, "", rows, made)
     return 0 if all(found["holds"] for found in rows) else 1
+
+
+def _command(section: str, only: str) -> str:
+    return f"make bench SECTION={section}" + (f" ONLY={only}" if only else "")
+
+
+def _keep(section: str, part: str, rows: list[dict[str, Any]], made: dict[str, Any]) -> None:
+    """Write the rows of a part, or (empty) of the whole section, unless the run was a small one."""
+    if any(name in os.environ for name in SMALLER):
+        return
+    from measure import machine
+    from page import PAGE, kept, page_with
+
+    at_end = machine()["load_average"]
+    made = {**made, "machine": made["machine"] | {"load_average_at_end": at_end}}
+    results = json.loads((HERE / "results.json").read_text("utf-8"))
+    results = kept(results, section, part, rows, made)
+    (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page_with(PAGE.read_text("utf-8"), results), encoding="utf-8")
 
 
 def _as_installed(folder: str) -> None:
