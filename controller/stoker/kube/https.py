@@ -39,7 +39,8 @@ from stoker.kube.patience import (
 )
 from stoker.kube.tls import warnings_of
 from stoker.kube.transport import Request, Response
-from stoker.kube.wire import answer_of, cause_of, interrupt
+from stoker.kube.turns import Turns
+from stoker.kube.wire import CHUNK_BYTES, TooLong, answer_of, cause_of, interrupt, whole_body
 from stoker.log import get_log
 from stoker.model.ports import Clock
 
@@ -54,7 +55,6 @@ STREAM_SILENCE_SECONDS = 90.0
 """The server sends a bookmark a minute: longer silence means the connection is dead."""
 _STREAM_MARGIN_SECONDS = 15.0
 _CONNECT_SECONDS = 5.0
-_CHUNK_BYTES = 1024 * 1024
 _LONGEST_LINE_BYTES = 64 * 1024 * 1024
 _ERROR_BODY_BYTES = 64 * 1024
 LONGEST_ANSWER_BYTES = 256 * 1024 * 1024
@@ -89,6 +89,7 @@ class HttpsTransport:
         self._connections = Connections(
             access, self._identity, self._clock, size=POOL_SIZE, before_bytes=self._before_bytes
         )
+        self._turns = Turns(POOL_SIZE)
         self._lock = threading.Lock()
         self._open: dict[int, BaseHTTPResponse] = {}
         self._closed = False
@@ -220,16 +221,26 @@ class HttpsTransport:
         return self._identity.renew() or renewed
 
     def _exchange(self, request: Request, deadline: float) -> Response | Retryable:
-        left = deadline - self._clock.monotonic()
-        if left <= 0 or self._closed:
-            return self._unreachable("time is up" if left <= 0 else "the connection is closed")
+        with self._turns.taken(deadline - self._clock.monotonic()) as mine:
+            left = deadline - self._clock.monotonic()
+            if not mine or left <= 0:
+                return self._unreachable("time is up")
+            if self._closed:
+                return self._unreachable("the connection is closed")
+            return self._exchange_in_turn(request, left, deadline)
+
+    def _exchange_in_turn(
+        self, request: Request, left: float, deadline: float
+    ) -> Response | Retryable:
         try:
             response = self._urlopen(self._connections.requests(), request, left)
-            body = self._body(response, deadline)
+            body = whole_body(response, self._longest, lambda: self._clock.monotonic() > deadline)
         except SSLError as error:
             failure = self._unreachable("TLS failed", error, code="api-server-untrusted")
             failure.hint = "check the certificate authority of the kubeconfig and the server's name"
             raise failure from error
+        except TooLong as error:
+            raise Refused(f"{self.url}: {error}", code="api-answer-too-large") from error
         except (HTTPError, OSError) as error:
             failure = self._unreachable(f"{request.method} {request.path} got no answer", error)
             failure.__cause__ = error
@@ -268,25 +279,6 @@ class HttpsTransport:
         if token:
             headers["Authorization"] = f"Bearer {token}"
         return headers
-
-    def _body(self, response: BaseHTTPResponse, deadline: float) -> bytes:
-        """Read it all; a server that trickles, or never ends, is cut off."""
-        parts: list[bytes] = []
-        room = self._longest
-        while part := response.read(_CHUNK_BYTES, decode_content=False):
-            parts.append(part)
-            room -= len(part)
-            if room < 0:
-                response.close()
-                raise Refused(
-                    f"{self.url}: an answer of over {self._longest} bytes was cut off",
-                    code="api-answer-too-large",
-                )
-            if self._clock.monotonic() > deadline:
-                response.close()
-                raise TimeoutError("the answer did not end in time")
-        response.release_conn()
-        return b"".join(parts)
 
     def _checked(self, answer: Response, request: Request) -> Response | Retryable:
         """Refuse what no API server sends: redirects, and pages of a proxy as success."""
@@ -327,7 +319,7 @@ class HttpsTransport:
 
     def _lines(self, response: BaseHTTPResponse) -> Iterator[bytes]:
         rest = b""
-        for part in response.stream(_CHUNK_BYTES, decode_content=False):
+        for part in response.stream(CHUNK_BYTES, decode_content=False):
             lines = (rest + part).split(b"\n")
             rest = lines.pop()
             for line in lines:

@@ -12,7 +12,7 @@ import pytest
 
 from stoker.errors import Refused, Stalled, Unreachable
 from stoker.kube.client import StreamRefused
-from stoker.kube.https import HttpsTransport
+from stoker.kube.https import POOL_SIZE, HttpsTransport
 from stoker.kube.kubeconfig import Access
 from stoker.kube.transport import Request
 
@@ -449,6 +449,24 @@ def test_an_answer_without_end_is_cut_off(serve):
 
     assert caught.value.code == "api-answer-too-large"
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("kind", ["endless", "slow"])
+def test_answers_that_are_cut_off_keep_no_connection(serve, connect, kind):
+    """Each took a place in the pool with it, until after six nothing was sent any more."""
+    never = threading.Event()
+    bodies = {"endless": b"x" * 3_000_000, "slow": [b"{", never]}
+    server = serve(*[(200, {}, bodies[kind])] * (POOL_SIZE + 1), ok())
+    transport = HttpsTransport(Access(server=server.url), longest_answer_bytes=2_000_000)
+
+    for _ in range(POOL_SIZE + 1):
+        with pytest.raises((Refused, Unreachable)):
+            transport.send(get(timeout_seconds=30 if kind == "endless" else 0.05))
+    answer = transport.send(get())
+    never.set()
+    transport.close()
+
+    assert 200 == answer.status
 
 
 def test_a_token_file_is_read_again_after_a_401_and_once_only(serve, connect, tmp_path):
