@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from stoker.decide.count_facts import CountFacts
 from stoker.decide.finding import Finding, highest, number, up
 from stoker.decide.measured import Engines, named, usable
-from stoker.decide.ratio import NOTHING_TO_MEASURE, asked
 from stoker.decide.rates import Request, rate_of, request_of, requests_per_second
+from stoker.decide.ratio import NOTHING_TO_MEASURE, asked
 from stoker.model.readings import Sample, ServiceReadings, Unmeasurable
 from stoker.model.scale_history import ScaleHistory
 from stoker.model.scale_verdict import Said
@@ -23,6 +23,10 @@ __all__ = ["Sight", "by_capacity", "sight_of", "why_not_fewer"]
 
 KV_FULL = 0.8
 """Share of KV blocks above which a replica counts as full: llm-d's variant autoscaler, V1."""
+AHEAD_WINDOWS = 2
+"""Drain windows for which a growing backlog is foreseen, at most until a start ends. Ours, measured
+on 2026-11-30 (decision 43): with one a step of 4x keeps 21 % of arrivals waiting instead of 18 %;
+without a bound noise alone buys a third more at a cold start of 3 minutes."""
 SLO_REACHED = 0.8
 """Share of an SLO that fewer replicas may come to (semantics 1.15.2; Dynamo's planner)."""
 
@@ -147,19 +151,19 @@ def _by_load(spec: Scaling, sight: Sight, once_ms: int | None) -> Said:
 def _backlog(spec: Scaling, sight: Sight, load: float, capacity: float) -> float:
     """Requests that wait, and those that will wait on top until more replicas could serve.
 
-    While replicas are full it grows by what they cannot serve, looked at for one drain window;
-    what they will have served before a start ends is no reason for one.
+    While replicas are full it grows by what they cannot serve; what they will have served before
+    a start ends is no reason for one.
     """
     if not spec.drain_window_ms:
         return 0.0
-    facts, start_ms = sight.facts, sight.facts.cold_start_p90_ms
+    facts, engines, start_ms = sight.facts, sight.engines, sight.facts.cold_start_p90_ms
     growth = load - capacity * (facts.ready + facts.warming)
     if growth > 0:
-        ahead_ms = min(spec.drain_window_ms, start_ms) if sight.engines.queued else 0
-        return sight.engines.waiting + growth * ahead_ms / 1_000
+        ahead_ms = min(AHEAD_WINDOWS * spec.drain_window_ms, start_ms) if engines.queued else 0
+        return engines.waiting + growth * ahead_ms / 1_000
     # What warms up serves for half of that time on average.
     surplus = max(0.0, capacity * (facts.ready + facts.warming / 2) - load)
-    return max(0.0, sight.engines.waiting - surplus * start_ms / 1_000)
+    return max(0.0, engines.waiting - surplus * start_ms / 1_000)
 
 
 def _by_queue(sight: Sight, once_ms: int | None, why: str) -> Said:

@@ -216,7 +216,9 @@ def _followed(case: _Case, recommended: int) -> _Choice:
     if desired < facts.count:
         return _lowered(case, choice)
     if wanted < facts.count:
-        choice = replace(choice, held=f"{wanted} would do; the highest of {window_ms // 1_000}s holds")
+        choice = replace(
+            choice, held=f"{wanted} would do; the highest of {window_ms // 1_000}s holds"
+        )
     return replace(choice, wake_at_ms=window_ends_ms(window, window_ms))
 
 
