@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stoker.decide.count_facts import CountFacts, ReadyPod
 from stoker.decide.scale import ScaleAnswer, scale
 from stoker.model.readings import (
@@ -132,14 +134,30 @@ def idle(count=1):
 
 
 def asked(spec, known, given, past: ScaleHistory = NO_SCALE, later_ms=0) -> ScaleAnswer:
-    """The answer at NOW_MS, or so much later."""
+    """The answer at NOW_MS, or so much later, with the same readings taken then."""
+    given = _taken_later(given, later_ms) if given is not None else None
     return scale(spec, known, given, past, NOW_MS + later_ms)
 
 
+def _taken_later(given: ServiceReadings, by_ms: int) -> ServiceReadings:
+    def moved(reading: Reading) -> Reading:
+        return replace(reading, at_ms=reading.at_ms + by_ms)
+
+    load = given.load
+    return replace(
+        given,
+        metrics=tuple((name, moved(each)) for name, each in given.metrics),
+        wake=tuple((name, moved(each)) for name, each in given.wake),
+        engines=tuple(replace(each, at_ms=each.at_ms + by_ms) for each in given.engines),
+        load=replace(load, arrivals=moved(load.arrivals)) if load is not None else None,
+    )
+
+
 def low_for(seconds, **fields) -> ScaleHistory:
-    """A past in which one replica fewer would have done for so long."""
+    """A past in which one replica was recommended, and would have done, for so long."""
     since_ms = NOW_MS - seconds * SECOND
-    return ScaleHistory(low_since_ms=since_ms, served=True, **fields)
+    given = {"recommended": ((since_ms, 1),), "low_since_ms": since_ms, "served": True}
+    return ScaleHistory(**{**given, **fields})
 
 
 def learned(requests, *, saturated=True, rev="r1") -> LearnedRate:

@@ -47,7 +47,7 @@ def test_what_ended_a_window_ago_is_forgotten():
 
 
 def test_without_a_window_nothing_is_held():
-    """stabilizationWindowSeconds 0 is off."""
+    """StabilizationWindowSeconds 0 is off."""
     assert after((0, 5), (1_000, 2), window_ms=0) == ((1_000, 2),)
 
 

@@ -180,10 +180,8 @@ def walked(spec, values, count=10, tick_s=15, ready=None):
     for number, value in enumerate(values):
         known = facts(ready or wanted)
         later_ms = number * tick_s * SECOND
-        reading = value if isinstance(value, Unmeasurable) else sample(value, -later_ms)
-        answer = asked(
-            spec, replace(known, wanted=wanted), readings(queue=reading), past, later_ms
-        )
+        known = replace(known, wanted=wanted)
+        answer = asked(spec, known, readings(queue=value), past, later_ms)
         past, wanted = answer.history, answer.replicas
         counts.append((wanted, answer.desired))
     return counts
@@ -275,7 +273,7 @@ def test_a_service_that_does_not_stand_yet_starts_with_one():
 
 
 def test_bounds_of_zero_pin_it_there():
-    """maxReplicas 0 with minReplicas 0 disables scaling."""
+    """MaxReplicas 0 with minReplicas 0 disables scaling."""
     answer = asked(a_ratio(least=0, most=0), facts(0), readings(queue=50), SERVED)
 
     assert answer.replicas == 0
