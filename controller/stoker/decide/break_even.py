@@ -13,7 +13,7 @@ __all__ = ["LEAST_GAPS", "MOST_GAPS", "BreakEven", "break_even", "break_even_gap
 
 LEAST_GAPS = 5
 """Observed idle times below which nothing is made of their distribution. Ours."""
-MOST_GAPS = 32
+MOST_GAPS = 24
 """Idle times that are remembered, the newest."""
 HOUR_MS = 3_600_000
 

@@ -13,7 +13,7 @@ Recommended: TypeAlias = tuple[tuple[int, int], ...]
 """(since when, count) of each recommendation that still counts: earlier ones are higher. One
 holds until the next began, so a count that does not change changes nothing here."""
 
-MOST_KEPT = 32
+MOST_KEPT = 16
 """Recommendations kept. Of more the newest but one is dropped, so the one before it, which is
 higher, is held for longer."""
 

@@ -19,7 +19,7 @@ from stoker.model.moves import OnNotice
 from stoker.model.snapshot import LivePlacement, Node, Notice
 from stoker.objects.names import pool_of_place
 
-__all__ = ["Fate", "Judged", "is_home", "judge", "latest_stop_ms", "victims"]
+__all__ = ["Fate", "Judged", "is_home", "judge", "latest_stop_ms", "price_of", "victims"]
 
 
 class Fate(StrEnum):
@@ -180,11 +180,11 @@ def _dearness(case: Case, index: Index, node: str) -> tuple[Decimal, int]:
     name = index.pool(case, node)
     for place, pool in enumerate(case.ask.pools):
         if pool.name == name:
-            return _price(pool.price_per_gpu_hour), place
+            return price_of(pool.price_per_gpu_hour), place
     return Decimal(0), 0
 
 
-def _price(text: str | None) -> Decimal:
+def price_of(text: str | None) -> Decimal:
     """A price that is not given or not a number is no reason to prefer a victim."""
     try:
         price = Decimal(text or 0)

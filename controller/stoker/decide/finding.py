@@ -42,8 +42,9 @@ def highest(said: Iterable[Said]) -> Said | None:
 
 def up(exact: float) -> int:
     """Whole replicas for a number of them. What is only rounding (1e-9 of it) is not one more."""
-    slack = max(1e-9, abs(exact) * 1e-9)
-    return min(MOST_REPLICAS, max(0, ceil(exact - slack)))
+    if not exact < MOST_REPLICAS:
+        return MOST_REPLICAS
+    return max(0, ceil(exact - max(1e-9, abs(exact) * 1e-9)))
 
 
 def number(value: float) -> str:

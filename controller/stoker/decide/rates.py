@@ -23,7 +23,7 @@ SETTLED_MS = 180_000
 caches are cold and kernels are still compiled."""
 WEIGHT = 0.25
 """Of a full window against what was known: about the last eight count. Ours."""
-MOST_RATES = 8
+MOST_RATES = 6
 """Rates kept, the newest: a few revs on a few accelerators."""
 
 
@@ -34,16 +34,11 @@ class Request:
     prefill: float | None = None
     decode: float | None = None
 
-    @property
-    def known(self) -> bool:
-        """Whether it can be told how many of them a rate is worth."""
-        return bool(self.prefill or self.decode)
-
 
 def request_of(load: LoadReading | None, engines: Engines) -> Request:
     """The average request: as the load says, else as the replicas finish them."""
-    prefill = load.prefill_tokens if load is not None else None
-    decode = load.output_tokens if load is not None else None
+    prefill = _sane(load.prefill_tokens) if load is not None else None
+    decode = _sane(load.output_tokens) if load is not None else None
     finished = _total(each.finished_per_second for each in engines.of)
     if finished > 0:
         if prefill is None:
@@ -193,6 +188,11 @@ def _rounded(*rates: float) -> tuple[float, float]:
 def _newest(rates: Iterable[LearnedRate]) -> list[LearnedRate]:
     newest = max(rates, key=lambda each: (each.at_ms, each.rev, each.accelerator), default=None)
     return [] if newest is None else [newest]
+
+
+def _sane(tokens: float | None) -> float | None:
+    """A size that is finite and not negative, else not known."""
+    return tokens if tokens is not None and 0 <= tokens < math.inf else None
 
 
 def _total(values: Iterable[float | None]) -> float:

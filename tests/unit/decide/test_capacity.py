@@ -43,6 +43,7 @@ def count(spec, known, given, past=NO_SCALE):
         pytest.param(1.7, 2, id="a little more does not"),
         pytest.param(8.0, 5, id="8 x 1.2 / 2"),
         pytest.param(500.0, 20, id="within the bounds"),
+        pytest.param(1.7e308, 20, id="absurd"),
     ],
 )
 def test_the_load_with_headroom_over_what_one_replica_can_do(load, need):

@@ -152,7 +152,14 @@ def test_sizes_of_requests_come_from_the_load_else_from_what_was_finished():
 
     assert request_of(load, Engines(busy(2))) == Request(700.0, 100.0)
     assert request_of(None, Engines(busy(1, rate=0.0))) == Request()
-    assert not Request().known
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -1.0])
+def test_a_size_that_is_no_number_is_not_known(odd):
+    """It would make every capacity one."""
+    load = LoadReading(sample(1.0), False, odd, odd)
+
+    assert request_of(load, Engines(busy(1))) == Request(500.0, 100.0)
 
 
 def test_only_the_kind_of_tokens_that_is_known_counts():
