@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from stoker.decide.bounds import Bounds
 from stoker.decide.case import Case, case_from
+from stoker.decide.coldness import heats
 from stoker.decide.cooling import cooling_after
 from stoker.decide.count import Asked
 from stoker.decide.disruption import ledger_of
@@ -36,6 +37,7 @@ from stoker.model.fleet import Desired, ModelService
 from stoker.model.flow import Override
 from stoker.model.history import History, UnitHistory
 from stoker.model.plan import Plan, ServiceDecision
+from stoker.model.readings import ServiceReadings
 from stoker.model.refs import UnitRef
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ServiceState, Snapshot
@@ -73,7 +75,8 @@ def decide_steps(
 ) -> Generator[ServiceDecision, None, Plan]:
     """The same, yielding each decision as it is made, so that a caller may stop in between."""
     # 1. Line up the services that can be decided, sorted by ref.
-    cases = _cases(desired, shapes, snapshot)
+    readings = {each.ref: each for each in snapshot.readings}
+    cases = _cases(desired, shapes, snapshot, readings)
     unknown = {case.ref: unknown_to(case, snapshot) for case in cases}
     read = tuple(case for case in cases if not unknown[case.ref])
 
@@ -99,7 +102,6 @@ def decide_steps(
     behind = {each.unit: each for each in desired.held if not each.whole}
     overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
     overrides |= {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
-    readings = {each.ref: each for each in snapshot.readings}
     followed = follow(read, index, readings, known, now_ms)
     counts = {
         case.ref: followed.count(case, _past(known, case), overrides.get(case.ref)) for case in read
@@ -182,7 +184,12 @@ def _failures_learned(
     return known
 
 
-def _cases(desired: Desired, shapes: tuple[UnitShape, ...], snapshot: Snapshot) -> tuple[Case, ...]:
+def _cases(
+    desired: Desired,
+    shapes: tuple[UnitShape, ...],
+    snapshot: Snapshot,
+    readings: Mapping[UnitRef, ServiceReadings],
+) -> tuple[Case, ...]:
     shape_of = {shape.ref: shape for shape in shapes}
     state_of = {state.ref: state for state in snapshot.services}
     return tuple(
@@ -192,6 +199,7 @@ def _cases(desired: Desired, shapes: tuple[UnitShape, ...], snapshot: Snapshot) 
             shape_of[unit.ref],
             desired.fleet,
             state_of.get(unit.ref, ServiceState(unit.ref)),
+            heats(unit.spec.scaling, readings.get(unit.ref)),
         )
         for unit in sorted(desired.units, key=lambda unit: unit.ref)
         if isinstance(unit.spec, ModelService) and unit.ref in shape_of
