@@ -84,7 +84,7 @@ def _is_whole(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _is_a_rate(rate: LearnedRate) -> bool:
+def _is_a_rate(rate: Any) -> bool:
     texts = isinstance(rate.rev, str) and isinstance(rate.accelerator, str)
     numbers = (rate.prefill_tokens_per_second, rate.decode_tokens_per_second)
     sane = all(type(n) in {int, float} and 0 <= n < math.inf for n in numbers)
