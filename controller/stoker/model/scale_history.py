@@ -50,6 +50,8 @@ class ScaleHistory:
     low_since_ms: int | None = None
     """Since when one replica fewer would do."""
     woken_ms: int | None = None
+    stalled_since_ms: int | None = None
+    """Since when requests wait in some replica that makes no token."""
     served: bool = False
     """Whether it ever was Ready: never to zero before that."""
     rates: tuple[LearnedRate, ...] = ()
