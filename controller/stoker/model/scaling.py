@@ -19,6 +19,7 @@ __all__ = [
     "MetricQuery",
     "MetricSource",
     "MetricSourceType",
+    "MetricValue",
     "PrometheusQuery",
     "ScaleDown",
     "ScaleDownBehavior",
@@ -57,6 +58,13 @@ class Aggregate(StrEnum):
     MIN = "min"
 
 
+class MetricValue(StrEnum):
+    """What a metric gives: one replica's share of the load, or the load of all together."""
+
+    PER_REPLICA = "PerReplica"
+    TOTAL = "Total"
+
+
 class ScaleDownBehavior(StrEnum):
     """Which replicas leave first."""
 
@@ -93,10 +101,14 @@ class MetricSource:
 
 @dataclass(frozen=True, slots=True)
 class ScrapeQuery:
-    """A metric of the engines themselves, summed over the engines in a pod, then aggregated."""
+    """A metric of the engines themselves, summed over the engines in a pod, then aggregated.
+
+    With a `url` it is the page there (a router's) that is read, and its series are summed.
+    """
 
     metric: str
     aggregate: Aggregate = Aggregate.AVG
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +136,15 @@ MetricQuery: TypeAlias = ScrapeQuery | PrometheusQuery | DecisionQuery
 class Metric:
     """One thing a count follows. `target` is the value a replica should have; None exactly for a
     decision server.
+
+    A value that is `TOTAL` asks for ceil(value / target) replicas whatever stands now, as an
+    HPA's AverageValue does (semantics 1.8); any other is multiplied by what is ready.
     """
 
     name: str
     query: MetricQuery
     target: float | None = None
+    value: MetricValue = MetricValue.PER_REPLICA
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from stoker.errors import Finding, SourceLocation
+from stoker.errors import Finding, Severity, SourceLocation
 from stoker.model.fleet import ModelService
 from stoker.model.flow import Flow
 from stoker.model.refs import UnitRef
+from stoker.model.scaling import MetricSourceType
 from stoker.objects.names import API_VERSION
 from stoker.source.findings import findings_of
 from stoker.source.layers import Layer, overlay
@@ -61,14 +62,16 @@ class UnitSettings:
     pools: tuple[str, ...] | None = None
     flow: Flow = field(default_factory=Flow)
     """The Fleet's own timeout and retry interval."""
+    sources: tuple[tuple[str, MetricSourceType], ...] | None = None
+    """The Fleet's metric sources; None when there is no Fleet at hand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """What came of a draft. `ref` is None when its name is unreadable.
 
-    `spec` is None when something is wrong; then `findings` says what. `digest` covers kind,
-    name, path and the spec after defaults and patches.
+    `spec` is None when something is wrong; then `findings` says what, else they are warnings.
+    `digest` covers kind, name, path and the spec after defaults and patches.
     """
 
     ref: UnitRef | None
@@ -102,14 +105,18 @@ def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
     def complain(problem: Problem) -> Finding:
         shown = dotted(problem.field)
         place = locate(problem.field)
-        return Finding(place, problem.code, problem.message, shown, problem.hint, unit=unit)
+        return Finding(
+            place, problem.code, problem.message, shown, problem.hint, problem.severity, unit
+        )
 
     findings = [_owned(finding, unit) for finding in draft.findings]
     value, refusals = take_out_refused(draft.kind, layer.value)
     problems = [Problem(r.field, "not-implemented-yet", r.message) for r in refusals]
     problems += _header_problems(value, namespace)
     findings += [complain(problem) for problem in problems]
-    quiet = (*draft.bad, *(problem.field for problem in problems))
+    told = {refusal.field for refusal in refusals if refusal.in_schema}
+    whole = len(findings) == len(told)
+    quiet = (*draft.bad, *(problem.field for problem in problems if problem.field not in told))
     parsed: BaseModel | None = None
     try:
         parsed = _SCHEMAS[draft.kind].model_validate(value)
@@ -117,12 +124,13 @@ def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
         schema = _SCHEMAS[draft.kind]
         found = findings_of(error, schema, locate, kind=draft.kind, unit=unit, quiet=quiet)
         findings += found
+        whole = False
         if any(finding.field.startswith("metadata") for finding in found):
             ref = None
     spec: ModelService | BundleSpec | None = None
     flow = Flow()
     named: tuple[UnitRef, ...] = ()
-    if isinstance(parsed, ModelServiceFile | BundleFile) and not findings and draft.trusted:
+    if isinstance(parsed, ModelServiceFile | BundleFile) and whole and draft.trusted:
         spec, problems = _spec(parsed, draft.name, layer.value, settings)
         problems += [Problem(*found) for found in pace_problems(parsed.spec)]
         flow = flow_of(parsed.spec, namespace, settings.flow)
@@ -135,7 +143,7 @@ def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
     return Compiled(
         ref,
         draft.location,
-        spec=None if findings else spec,
+        spec=None if _is_broken(findings) else spec,
         raw=value,
         places=layer.places,
         findings=tuple(findings),
@@ -144,6 +152,10 @@ def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
         flow=flow,
         named=named,
     )
+
+
+def _is_broken(findings: list[Finding]) -> bool:
+    return any(finding.severity is Severity.ERROR for finding in findings)
 
 
 def _merged(draft: Draft, ref: UnitRef | None, settings: UnitSettings) -> Layer:
@@ -172,9 +184,13 @@ def _header_problems(value: dict[str, Any], namespace: str) -> list[Problem]:
 
 def _spec(
     parsed: BaseModel, name: str, merged: dict[str, Any], settings: UnitSettings
-) -> tuple[ModelService | BundleSpec, list[Problem]]:
+) -> tuple[ModelService | BundleSpec | None, list[Problem]]:
+    """The converted spec, None where something stands against it, and what is wrong with it."""
     if isinstance(parsed, ModelServiceFile):
-        problems = list(service_problems(parsed.spec, settings.pools))
+        sources = None if settings.sources is None else dict(settings.sources)
+        problems = list(service_problems(parsed.spec, settings.pools, sources))
+        if any(problem.severity is Severity.ERROR for problem in problems):
+            return None, problems
         pools = settings.pools or ()
         return service_from_spec(name, parsed.spec, merged["spec"], pools), problems
     assert isinstance(parsed, BundleFile)

@@ -37,6 +37,7 @@ from stoker.source.schema_flow import (
     windows_of,
 )
 from stoker.source.schema_moves import FleetDisruptionBlock, disruption_of
+from stoker.source.schema_sources import MetricSourceBlock, source_problems, sources_of
 
 __all__ = ["FleetFile", "fleet_from_file", "fleet_problems"]
 
@@ -196,6 +197,8 @@ class FleetSpec(PaceSpec):
     """Changes to single units, in order; one that matches no unit is an error."""
     pools: list[PoolBlock] = Field(default_factory=list)
     """Classes of nodes."""
+    metric_sources: list[MetricSourceBlock] = Field(default_factory=list)
+    """Servers that are asked for readings."""
     prune: PruneBlock = Field(default_factory=PruneBlock)
     """How objects that left Git are deleted."""
     ignore: list[IgnoreBlock] = Field(default_factory=list)
@@ -254,6 +257,7 @@ def fleet_from_file(
         change_windows=windows_of(spec.change_windows),
         disruption=disruption_of(spec.disruption),
         most_prefetches=spec.prefetch.max_concurrent,
+        metric_sources=sources_of(spec.metric_sources),
     )
 
 
@@ -264,6 +268,7 @@ def fleet_problems(file: FleetFile, tracked_ref: str) -> Iterator[tuple[FieldPat
     """
     yield from pace_problems(file.spec)
     yield from window_problems(file.spec.change_windows)
+    yield from source_problems(file.spec.metric_sources)
     seen: set[str] = set()
     for index, pool in enumerate(file.spec.pools):
         at: FieldPath = ("spec", "pools", index)
