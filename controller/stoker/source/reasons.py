@@ -76,6 +76,7 @@ _UNITS = {
     "pools-missing": "Mode Nodes needs a pool, and the Fleet has none.",
     "replicas-and-scaling": "replicas and scaling exclude each other.",
     "scaling-external": "With scaling.mode External somebody else owns the count: nothing stands beside it.",
+    "second-owner": "Two units would decide the count of one workload; neither is applied.",
     "status-branch-is-source": "Status must not be committed to the branch that is read.",
     "target-of-decision": "A decision server answers a count of replicas, which takes no target.",
     "unit-patch-no-match": "A patch of spec.unitPatches matches no unit.",

@@ -75,11 +75,15 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         "spec.render.overlays",
         "spec.render.patches",
     ),
+    "ScalePolicy": (*_METADATA, *UNDECIDED_SCALING),
 }
 """By kind; `[]` stands for every item of a list."""
 
 REFUSED_VALUES: dict[str, dict[str, tuple[str, ...]]] = {
     "ModelService": {
+        "spec.scaling.mode": UNDECIDED_MODES,
+    },
+    "ScalePolicy": {
         "spec.scaling.mode": UNDECIDED_MODES,
     },
 }
@@ -107,16 +111,20 @@ def take_out_refused(kind: str, value: dict[str, Any]) -> tuple[dict[str, Any], 
     The given value is left as it is; unchanged parts are shared.
     """
     refusals: list[Refusal] = []
+    if kind in REFUSED_KINDS:
+        refusals.append(Refusal(("kind",), f"{kind} is not implemented yet", in_schema=True))
     rules: list[tuple[str, Rule]] = [(pattern, _always) for pattern in REFUSED_FIELDS.get(kind, ())]
     rules += [(p, partial(_named, names)) for p, names in REFUSED_VALUES.get(kind, {}).items()]
     for pattern, why in rules:
         found: list[Refusal] = []
         left = _without(value, pattern.split("."), (), found, why)
         in_schema = pattern.startswith(_IN_SCHEMA)
+        if in_schema and kind in REFUSED_KINDS:
+            continue
         refusals += [replace(refusal, in_schema=in_schema) for refusal in found]
         value = value if in_schema else left
-    if kind == "ModelService":
-        refusals += _unsaid_mode(value, refusals)
+    if kind not in REFUSED_KINDS:
+        refusals += _unsaid_mode(kind, value, refusals)
     return value, refusals
 
 
@@ -170,11 +178,11 @@ def _named(names: tuple[str, ...], name: str, value: Any) -> str:
     return f"{name} {value} is not implemented yet" if value in names else ""
 
 
-def _unsaid_mode(value: dict[str, Any], refusals: list[Refusal]) -> list[Refusal]:
+def _unsaid_mode(kind: str, value: dict[str, Any], refusals: list[Refusal]) -> list[Refusal]:
     """Refuse a scaling block that names no mode while its default is refused."""
     spec = value.get("spec")
     scaling = spec.get("scaling") if isinstance(spec, dict) else None
-    default = REFUSED_VALUES["ModelService"]["spec.scaling.mode"]
+    default = REFUSED_VALUES.get(kind, {}).get("spec.scaling.mode")
     if not isinstance(scaling, dict) or scaling.get("mode") is not None or not default:
         return []
     if any(refusal.field[:2] == ("spec", "scaling") for refusal in refusals):

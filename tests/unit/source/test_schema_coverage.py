@@ -10,7 +10,7 @@ import yaml
 
 from stoker.source.check_file import check_file
 from stoker.source.fleet_file import read_fleet
-from stoker.source.refused import REFUSED_FIELDS, REFUSED_VALUES
+from stoker.source.refused import REFUSED_FIELDS, REFUSED_KINDS, REFUSED_VALUES
 from stoker.source.scaling_model import scaling_of
 from stoker.source.schema_scaling import ScalingBlock
 from stoker.source.schema_sources import MetricSourceBlock, sources_of
@@ -138,6 +138,7 @@ def test_a_scale_policy_is_refused_and_stays_a_unit():
 
     assert [(f.code, f.field) for f in desired.findings] == [("not-implemented-yet", "kind")]
     assert [str(ref) for ref in desired.broken] == ["ScalePolicy/llm/other"]
+    assert REFUSED_KINDS == ("ScalePolicy",)
     assert desired.unit_set_known
     assert len(desired.units) == 1
 
