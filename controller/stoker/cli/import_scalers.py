@@ -64,7 +64,8 @@ def file_objects(path: str, namespace: str) -> tuple[dict[str, Any], ...]:
     try:
         documents = list(yaml.safe_load_all(Path(path).read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise Stalled(f"{path} cannot be read: {error}", code="source-not-carried") from error
+        why = str(error).splitlines()[0]
+        raise Stalled(f"{path} cannot be read: {why}", code="source-not-carried") from error
     found = []
     for document in documents:
         metadata = document.get("metadata") if isinstance(document, dict) else None
