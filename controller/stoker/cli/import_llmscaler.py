@@ -54,8 +54,6 @@ def translate_llmscaler(live: Mapping[str, Any], sources: MetricSources) -> Scal
         "metrics": asked.metrics(),
         "scaleDown": _scale_down(spec, asked, notes),
     }
-    if low == 0:
-        scaling["scaleToZero"] = _zero(scaling["metrics"])
     if "retryPeriodSeconds" in spec:
         notes.add("spec.retryPeriodSeconds", "what fails is tried again at the next interval")
     preemption = block(spec, "preemption", notes)
@@ -173,15 +171,3 @@ def _scale_down(spec: Mapping[str, Any], asked: _Asked, notes: Notes) -> dict[st
             found["deletionCost"] = {"source": asked.source, "query": query}
     notes.others(said, _DOWN, at)
     return found
-
-
-def _zero(metrics: list[dict[str, Any]]) -> dict[str, Any]:
-    """As the operator does it: down as soon as nothing is asked for, up by the same metrics, for
-    ceil(value / target) is above zero exactly when the value is. Nothing holds a request meanwhile.
-    """
-    asked = [{key: m[key] for key in m if key != "targetPerReplica"} for m in metrics]
-    return {
-        "policy": "AfterIdle",
-        "idle": "0s",
-        "wake": [{**each, "hold": "0s"} for each in asked],
-    }

@@ -43,7 +43,6 @@ UNDECIDED_SCALING = (
     "spec.scaling.minReplicas",
     "spec.scaling.scaleDown",
     "spec.scaling.scaleToZero",
-    "spec.scaling.scaleToZero.wake[].scrape",
     "spec.scaling.scheduled",
     "spec.scaling.slo",
 )

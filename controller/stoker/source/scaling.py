@@ -14,7 +14,13 @@ from stoker.model.scaling import MetricSourceType, ScalingMode
 from stoker.source.findings import did_you_mean
 from stoker.source.places import Field
 from stoker.source.problem import Problem
-from stoker.source.scaling_queries import Asked, metric_problems, named_sources, wake_problems
+from stoker.source.scaling_queries import (
+    Asked,
+    load_problems,
+    metric_problems,
+    named_sources,
+    wake_problems,
+)
 from stoker.source.schema_scaling import ScalingBlock, ScheduledBlock
 
 __all__ = ["scaling_problems"]
@@ -39,6 +45,8 @@ def scaling_problems(
     yield from _bounds(block, at)
     yield from _times(block, at)
     yield from _algorithm(block, at)
+    if block.load is not None:
+        yield from load_problems(block.load, (*at, "load"))
     yield from metric_problems(block.metrics, (*at, "metrics"))
     yield from _zero(block, at)
     yield from _scheduled(block, at)
@@ -113,7 +121,9 @@ def _zero(block: ScalingBlock, at: Field) -> Iterator[Problem]:
     here: Field = (*at, "scaleToZero")
     never = zero.policy == "Never"
     least = _least(block)
-    if never and least:
+    if never and block.min_replicas == 0 and _by_its_metrics(block):
+        yield from _zero_of_ratio(block, at)
+    elif never and least:
         where, name = least
         yield Problem(
             (*at, *where),
@@ -149,6 +159,31 @@ def _zero(block: ScalingBlock, at: Field) -> Iterator[Problem]:
     yield from wake_problems(zero.wake, (*here, "wake"), waking)
     if not never:
         yield from _short_holds(block, here)
+
+
+def _by_its_metrics(block: ScalingBlock) -> bool:
+    """Whether the seed's rule is left alone with zero: no word of scaleToZero (decision 46)."""
+    return block.algorithm == "Ratio" and "scale_to_zero" not in block.model_fields_set
+
+
+def _zero_of_ratio(block: ScalingBlock, at: Field) -> Iterator[Problem]:
+    """LLMScaler's zero: the metrics themselves wake, if anything answers them without a replica."""
+    if all(metric.scrape and metric.scrape.source is None for metric in block.metrics):
+        yield Problem(
+            (*at, "minReplicas"),
+            "zero-without-wake",
+            "is 0, and at zero no replica is there to be scraped: it would stay away for ever",
+            "set it to 1, or follow a metric of a gateway, a Prometheus or a decision server",
+        )
+        return
+    yield Problem(
+        (*at, "minReplicas"),
+        "hold-below-start",
+        "is 0 and nothing says how long a request waits meanwhile: the first clients get an "
+        "error, until a start is done",
+        "say so with scaleToZero, or set it to 1",
+        Severity.WARNING,
+    )
 
 
 def _least(block: ScalingBlock) -> tuple[Field, str] | None:

@@ -23,11 +23,13 @@ from stoker.model.scaling import (
 )
 from stoker.source.schema_scaling import (
     DecisionBlock,
+    LoadBlock,
     MetricBlock,
     ScaleDownBlock,
     ScaleToZeroBlock,
     ScalingBlock,
     ScheduledBlock,
+    ScrapeBlock,
     SourceQueryBlock,
     WakeBlock,
 )
@@ -46,7 +48,7 @@ def scaling_of(block: ScalingBlock | None) -> Scaling | None:
         algorithm=Algorithm(block.algorithm),
         interval_ms=block.interval,
         metrics=tuple(_metric(metric) for metric in block.metrics),
-        load=_prometheus(block.load) if block.load else None,
+        load=_load(block.load) if block.load else None,
         slo=Slo(block.slo.ttft_p95, block.slo.itl_p95),
         capacity=CapacityPrior(
             float(prior.prefill_tokens_per_second), float(prior.decode_tokens_per_second)
@@ -65,13 +67,25 @@ def scaling_of(block: ScalingBlock | None) -> Scaling | None:
 def _metric(block: MetricBlock) -> Metric:
     query: MetricQuery
     if block.scrape is not None:
-        query = ScrapeQuery(block.scrape.metric, Aggregate(block.scrape.aggregate))
+        query = _scrape(block.scrape)
     elif block.prometheus is not None:
         query = _prometheus(block.prometheus)
     else:
         assert block.decision is not None
         query = _decision(block.decision)
     return Metric(block.name, query, block.target_per_replica, MetricValue(block.value))
+
+
+def _load(block: LoadBlock) -> PrometheusQuery | ScrapeQuery:
+    if block.scrape is not None:
+        return _scrape(block.scrape)
+    assert block.source is not None
+    assert block.query is not None
+    return PrometheusQuery(block.source, block.query)
+
+
+def _scrape(block: ScrapeBlock) -> ScrapeQuery:
+    return ScrapeQuery(block.metric, Aggregate(block.aggregate), block.source or "")
 
 
 def _prometheus(block: SourceQueryBlock) -> PrometheusQuery:
@@ -85,7 +99,7 @@ def _decision(block: DecisionBlock) -> DecisionQuery:
 def _wake(block: WakeBlock) -> WakeSource:
     query: MetricQuery | None = None
     if block.scrape is not None:
-        query = ScrapeQuery(block.scrape.metric, Aggregate.SUM, block.scrape.url)
+        query = _scrape(block.scrape)
     elif block.prometheus is not None:
         query = _prometheus(block.prometheus)
     elif block.decision is not None:

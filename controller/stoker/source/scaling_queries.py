@@ -11,15 +11,31 @@ from typing import TypeAlias
 from stoker.model.scaling import MetricSourceType
 from stoker.source.places import Field
 from stoker.source.problem import Problem
-from stoker.source.schema_scaling import MetricBlock, ScalingBlock, WakeBlock
-from stoker.source.schema_sources import url_fault
+from stoker.source.schema_scaling import (
+    LoadBlock,
+    MetricBlock,
+    ScalingBlock,
+    ScrapeBlock,
+    WakeBlock,
+)
 
-__all__ = ["Asked", "metric_problems", "named_sources", "wake_problems"]
+__all__ = ["Asked", "load_problems", "metric_problems", "named_sources", "wake_problems"]
 
 Asked: TypeAlias = tuple[Field, str, MetricSourceType]
 """A field that names a source, the name, and what must answer there."""
 
 _QUERIES = ("scrape", "prometheus", "decision")
+
+
+def load_problems(load: LoadBlock, at: Field) -> Iterator[Problem]:
+    """Arrivals come from one query of one source, or from one scrape."""
+    asked = [name for name in ("source", "query") if getattr(load, name) is not None]
+    if load.scrape is not None and not asked:
+        return
+    if load.scrape is None and len(asked) == len(("source", "query")):
+        return
+    message = "needs source and query, or scrape alone"
+    yield Problem(at, "metric-query", message, "for instance {source: main, query: ...}")
 
 
 def metric_problems(metrics: Sequence[MetricBlock], at: Field) -> Iterator[Problem]:
@@ -63,8 +79,13 @@ def wake_problems(
             yield Problem((*here, "name"), "duplicate-metric", message, "rename one of them")
         seen.add(entry.name)
         yield from _one_of(entry, (*_QUERIES, "scheduled"), here)
-        if entry.scrape is not None and (fault := _page_fault(entry.scrape.url)):
-            yield Problem((*here, "scrape", "url"), "invalid-value", *fault)
+        if entry.scrape is not None and entry.scrape.source is None:
+            yield Problem(
+                (*here, "scrape", "source"),
+                "field-missing",
+                "is required: at zero there is no replica to ask",
+                "name a router's or gateway's page of the Fleet's metricSources",
+            )
         if entry.scheduled is None:
             if entry.hold is None and _given(entry, _QUERIES):
                 yield Problem(
@@ -85,7 +106,9 @@ def named_sources(block: ScalingBlock, at: Field) -> Iterator[Asked]:
     """Every field of a block that names a source, in the order of the schema."""
     prometheus, decision = MetricSourceType.PROMETHEUS, MetricSourceType.DECISION
     if block.load is not None:
-        yield (*at, "load", "source"), block.load.source, prometheus
+        if block.load.source is not None:
+            yield (*at, "load", "source"), block.load.source, prometheus
+        yield from _page(block.load.scrape, (*at, "load"))
     lists: tuple[tuple[Field, Sequence[MetricBlock | WakeBlock]], ...] = (
         (("metrics",), block.metrics),
         (("scaleToZero", "wake"), block.scale_to_zero.wake),
@@ -93,6 +116,7 @@ def named_sources(block: ScalingBlock, at: Field) -> Iterator[Asked]:
     for below, entries in lists:
         for index, entry in enumerate(entries):
             here: Field = (*at, *below, index)
+            yield from _page(entry.scrape, here)
             if entry.prometheus is not None:
                 yield (*here, "prometheus", "source"), entry.prometheus.source, prometheus
             if entry.decision is not None:
@@ -115,5 +139,6 @@ def _given(entry: MetricBlock | WakeBlock, names: Sequence[str]) -> list[str]:
     return [name for name in names if getattr(entry, name) is not None]
 
 
-def _page_fault(url: str) -> tuple[str, str] | None:
-    return url_fault(url.partition("?")[0])
+def _page(scrape: ScrapeBlock | None, at: Field) -> Iterator[Asked]:
+    if scrape is not None and scrape.source is not None:
+        yield (*at, "scrape", "source"), scrape.source, MetricSourceType.SCRAPE

@@ -105,21 +105,26 @@ class SourceQueryBlock(Strict):
 
 
 class ScrapeBlock(Strict):
-    """A metric of the replicas themselves."""
+    """A metric of the replicas themselves, or of a page that is a metric source."""
 
     metric: Annotated[str, Field(pattern=_METRIC_NAME, max_length=200)]
-    """Its name, for instance vllm:num_requests_waiting."""
+    """Its name, for instance vllm:num_requests_waiting. Of a counter the growth a second, of a
+    histogram the 95th percentile."""
     aggregate: Literal["avg", "sum", "max", "min"] = "avg"
     """How one value is made of those of the pods."""
+    source: LabelName | None = None
+    """Name of a page in the Fleet's `metricSources`; without it the replicas' own."""
 
 
-class RouterScrapeBlock(Strict):
-    """A metric of what stands before the replicas: at zero there is none to ask."""
+class LoadBlock(Strict):
+    """Where arrivals are counted: `source` and `query`, or `scrape`."""
 
-    url: Annotated[Line, Field(max_length=2000)]
-    """Address of its page: http://epp.llm:9090/metrics."""
-    metric: Annotated[str, Field(pattern=_METRIC_NAME, max_length=200)]
-    """Name of the metric; its series are summed."""
+    source: LabelName | None = None
+    """Name in the Fleet's `metricSources`."""
+    query: Query | None = None
+    """PromQL that gives requests a second, those that were turned away too."""
+    scrape: ScrapeBlock | None = None
+    """A counter of requests, best that of the gateway; pods are summed."""
 
 
 class DecisionBlock(Strict):
@@ -188,8 +193,8 @@ class WakeBlock(Strict):
 
     name: LabelName
     """Name, for status."""
-    scrape: RouterScrapeBlock | None = None
-    """A metric of the router or endpoint picker; above zero wakes."""
+    scrape: ScrapeBlock | None = None
+    """A metric of the router or endpoint picker (with a `source`); above zero wakes."""
     prometheus: SourceQueryBlock | None = None
     """A query that gives one value; above zero wakes."""
     decision: DecisionBlock | None = None
@@ -244,7 +249,7 @@ class ScalingBlock(Strict):
     """How often is measured and decided."""
     algorithm: Literal["Capacity", "Ratio"] = "Capacity"
     """Capacity: by what a replica was seen to do. Ratio: LLMScaler's rule, value by target."""
-    load: SourceQueryBlock | None = None
+    load: LoadBlock | None = None
     """Requests a second that arrive; without it estimated from the replicas' own counters."""
     slo: SloBlock = Field(default_factory=SloBlock)
     """What clients are promised; for Capacity."""

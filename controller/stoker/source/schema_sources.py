@@ -43,8 +43,15 @@ class ServerBlock(Strict):
     """Headers from Secrets; never in the file itself."""
 
 
+class PageBlock(Strict):
+    """A metrics page that is no replica's: a router's, gateway's or endpoint picker's own."""
+
+    url: Annotated[Line, Field(max_length=2000)]
+    """Its address, path included: http://epp.llm:9090/metrics. No headers are sent."""
+
+
 class MetricSourceBlock(Strict):
-    """A server that is asked for readings: exactly one of prometheus and decision."""
+    """What is asked for readings: exactly one of prometheus, decision and scrape."""
 
     name: LabelName
     """Name that services use in `scaling`."""
@@ -52,6 +59,8 @@ class MetricSourceBlock(Strict):
     """A Prometheus, or what speaks its query API."""
     decision: ServerBlock | None = None
     """A server that decides counts (llmscaling.inference.x-k8s.io/v1alpha1)."""
+    scrape: PageBlock | None = None
+    """A page in the text format of Prometheus or OpenMetrics."""
 
 
 def source_problems(
@@ -65,13 +74,14 @@ def source_problems(
             message = f"two sources are named {block.name!r}"
             yield (*at, "name"), "duplicate-metric-source", message, "rename one of them"
         seen.add(block.name)
-        if (block.prometheus is None) == (block.decision is None):
-            given = "neither" if block.prometheus is None else "both"
-            message = f"needs exactly one of prometheus and decision, {given} given"
+        given = [kind for kind in MetricSourceType if getattr(block, kind.value) is not None]
+        if len(given) != 1:
+            said = " and ".join(given) if given else "none"
+            message = f"needs exactly one of {', '.join(MetricSourceType)}; {said} given"
             yield at, "metric-source-type", message, "what answers at one address is one of them"
             continue
-        kind, server = _server(block)
-        fault = url_fault(server.url)
+        kind, url, _ = _server(block)
+        fault = url_fault(url)
         if fault:
             yield (*at, kind.value, "url"), "invalid-value", *fault
 
@@ -80,9 +90,9 @@ def sources_of(blocks: Sequence[MetricSourceBlock]) -> tuple[MetricSource, ...]:
     """The sources of a Fleet file without problems, in its order."""
     found = []
     for block in blocks:
-        kind, server = _server(block)
-        secrets = tuple(entry.secret_ref.name for entry in server.headers_from)
-        found.append(MetricSource(block.name, kind, server.url, secrets))
+        kind, url, headers = _server(block)
+        secrets = tuple(entry.secret_ref.name for entry in headers)
+        found.append(MetricSource(block.name, kind, url, secrets))
     return tuple(found)
 
 
@@ -105,8 +115,13 @@ def url_fault(url: str) -> tuple[str, str] | None:
     return None
 
 
-def _server(block: MetricSourceBlock) -> tuple[MetricSourceType, ServerBlock]:
+def _server(
+    block: MetricSourceBlock,
+) -> tuple[MetricSourceType, str, Sequence[HeadersBlock]]:
+    """What answers there, its address and the headers it gets."""
     if block.prometheus is not None:
-        return MetricSourceType.PROMETHEUS, block.prometheus
-    assert block.decision is not None
-    return MetricSourceType.DECISION, block.decision
+        return MetricSourceType.PROMETHEUS, block.prometheus.url, block.prometheus.headers_from
+    if block.decision is not None:
+        return MetricSourceType.DECISION, block.decision.url, block.decision.headers_from
+    assert block.scrape is not None
+    return MetricSourceType.SCRAPE, block.scrape.url, ()

@@ -19,8 +19,8 @@ from stoker.model.scaling import (
     Metric,
     PrometheusQuery,
     ScaleDown,
+    ScaleToZero,
     Scaling,
-    ZeroPolicy,
 )
 from stoker.source.check_file import check_file
 from stoker.source.scaling_model import scaling_of
@@ -285,19 +285,13 @@ def test_scalers_of_one_server_share_a_source_and_others_get_their_own():
     assert [MAIN, MAIN, f"{MAIN}-2", f"{MAIN}-3"] == names
 
 
-def test_zero_is_left_and_reached_by_the_metrics_themselves_as_the_operator_does():
-    """Seed 001: at zero ceil(value / target) is taken, which is above zero when the value is."""
-    found = scaling(changed(SAMPLE, "spec.minReplicas", 0))
+@pytest.mark.parametrize("body", [SAMPLE, CUSTOM], ids=["prometheus", "custom"])
+def test_zero_is_left_and_reached_by_the_metrics_themselves_as_the_operator_does(body):
+    """Seed 001: at zero ceil(value / target) is taken; nothing else is needed (decision 46)."""
+    found = scaling(changed(body, "spec.minReplicas", 0))
 
-    assert ZeroPolicy.AFTER_IDLE is found.scale_to_zero.policy
-    assert 0 == found.scale_to_zero.idle_ms
-    assert [found.metrics[0].query] == [each.query for each in found.scale_to_zero.wake]
-
-
-def test_a_decision_wakes_too():
-    found = scaling(changed(CUSTOM, "spec.minReplicas", 0))
-
-    assert [found.metrics[0].query] == [each.query for each in found.scale_to_zero.wake]
+    assert 0 == found.min_replicas
+    assert ScaleToZero() == found.scale_to_zero
 
 
 def test_metrics_of_one_name_are_told_apart():

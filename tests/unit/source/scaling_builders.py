@@ -14,7 +14,11 @@ from stoker.source.schema_scaling import ScalingBlock
 from stoker.source.unit_file import read_unit_file
 from unit.source.source_builders import SERVICE
 
-SOURCES = (("judge", MetricSourceType.DECISION), ("main", MetricSourceType.PROMETHEUS))
+SOURCES = (
+    ("epp", MetricSourceType.SCRAPE),
+    ("judge", MetricSourceType.DECISION),
+    ("main", MetricSourceType.PROMETHEUS),
+)
 QUEUE = '{name: queue, scrape: {metric: "vllm:num_requests_waiting"}, targetPerReplica: "4"}'
 ROUTER = "{name: router, prometheus: {source: main, query: queue_size}, hold: 5m}"
 ZERO = f"minReplicas: 0\nmaxReplicas: 4\nscaleToZero: {{policy: AfterIdle, wake: [{ROUTER}]}}\n"

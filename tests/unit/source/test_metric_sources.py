@@ -30,6 +30,7 @@ def test_a_source_has_a_type_an_address_and_headers_by_name_of_their_secrets():
                 "headersFrom": [{"secretRef": {"name": "judge"}}, {"secretRef": {"name": "more"}}],
             },
         },
+        {"name": "epp", "scrape": {"url": "http://epp.llm:9090/metrics"}},
     ]
 
     assert sources_of([MetricSourceBlock.model_validate(block) for block in blocks]) == (
@@ -37,6 +38,7 @@ def test_a_source_has_a_type_an_address_and_headers_by_name_of_their_secrets():
         MetricSource(
             "judge", MetricSourceType.DECISION, "https://judge.example/base", ("judge", "more")
         ),
+        MetricSource("epp", MetricSourceType.SCRAPE, "http://epp.llm:9090/metrics"),
     )
 
 
@@ -56,6 +58,8 @@ PROMETHEUS = "{name: a, prometheus: {url: %s}}"
         (PROMETHEUS % "'http://me:secret@x'", "invalid-value", "[0].prometheus.url"),
         (PROMETHEUS % "'http://x?tenant=1'", "invalid-value", "[0].prometheus.url"),
         ("{name: a, decision: {url: x}}", "invalid-value", "[0].decision.url"),
+        ("{name: a, scrape: {url: x}}", "invalid-value", "[0].scrape.url"),
+        ("{name: a, scrape: {url: 'http://x', headersFrom: []}}", "unknown-field", "[0].scrape.headersFrom"),
         ("{name: Main, prometheus: {url: 'http://x'}}", "invalid-name", "[0].name"),
         ("{name: a, prometheus: {}}", "field-missing", "[0].prometheus.url"),
         ("{name: a, prometheus: {url: 'http://x', headers: {a: b}}}", "unknown-field", "[0].prometheus.headers"),

@@ -110,7 +110,7 @@ def test_everything_said_of_zero_is_taken():
           idle: 15m
           breachCost: "2.5"
           wake:
-          - {name: epp, scrape: {url: "http://epp.llm:9090/metrics", metric: queue_size}, hold: 3m}
+          - {name: epp, scrape: {source: epp, metric: queue_size, aggregate: sum}, hold: 3m}
           - {name: gateway, prometheus: {source: main, query: waiting}, hold: 1m}
           - {name: judge, decision: {source: judge, serviceId: m-1}, hold: 2m}
           - {name: office, scheduled: office}
@@ -122,11 +122,7 @@ def test_everything_said_of_zero_is_taken():
         900_000,
         2.5,
         (
-            WakeSource(
-                "epp",
-                ScrapeQuery("queue_size", Aggregate.SUM, "http://epp.llm:9090/metrics"),
-                180_000,
-            ),
+            WakeSource("epp", ScrapeQuery("queue_size", Aggregate.SUM, "epp"), 180_000),
             WakeSource("gateway", PrometheusQuery("main", "waiting"), 60_000),
             WakeSource("judge", DecisionQuery("judge", "m-1"), 120_000),
             WakeSource("office", None),
@@ -177,6 +173,12 @@ IDLE = "minReplicas: 0\nmaxReplicas: 4\nscaleToZero: {%s}"
         (ONE % "decision: {source: main, serviceId: a}", "metric-source-type", "metrics[0].decision.source", 2),
         (ONE % "decision: {source: judge}", "field-missing", "metrics[0].decision.serviceId", 2),
         (ONE % "decision: {source: judge, serviceId: a, path: decisions}", "invalid-value", "metrics[0].decision.path", 2),
+        ("maxReplicas: 4\nload: {source: main}", "metric-query", "load", 2),
+        ("maxReplicas: 4\nload: {scrape: {metric: m}, query: up}", "metric-query", "load", 2),
+        ("maxReplicas: 4\nload: {}", "metric-query", "load", 2),
+        ("maxReplicas: 4\nload: {scrape: {metric: m, source: nowhere}}", "unknown-metric-source", "load.scrape.source", 2),
+        (f"minReplicas: 0\nmaxReplicas: 4\nalgorithm: Ratio\nmetrics: [{QUEUE}]", "zero-without-wake", "minReplicas", 1),
+        (f"minReplicas: 0\nmaxReplicas: 4\nalgorithm: Ratio\nscaleToZero: {{policy: Never}}\nmetrics: [{QUEUE}]", "zero-without-policy", "minReplicas", 1),
         ("maxReplicas: 4\nload: {source: other, query: up}", "unknown-metric-source", "load.source", 2),
         ("maxReplicas: 4\nscaleDown: {deletionCost: {source: judge, query: up}}", "metric-source-type", "scaleDown.deletionCost.source", 2),
         (f"maxReplicas: 4\nmetrics: [{QUEUE}, {QUEUE}]", "duplicate-metric", "metrics[1].name", 2),
@@ -213,8 +215,8 @@ IDLE = "minReplicas: 0\nmaxReplicas: 4\nscaleToZero: {%s}"
         (WAKE % "prometheus: {source: nowhere, query: up}, hold: 1m", "unknown-metric-source", "scaleToZero.wake[0].prometheus.source", 3),
         (WAKE % "hold: 1m", "metric-query", "scaleToZero.wake[0]", 3),
         (WAKE % "scheduled: office", "invalid-value", "scaleToZero.wake[0].scheduled", 3),
-        (WAKE % "scrape: {metric: m}, hold: 1m", "field-missing", "scaleToZero.wake[0].scrape.url", 3),
-        (WAKE % 'scrape: {metric: m, url: "epp:9090"}, hold: 1m', "invalid-value", "scaleToZero.wake[0].scrape.url", 3),
+        (WAKE % "scrape: {metric: m}, hold: 1m", "field-missing", "scaleToZero.wake[0].scrape.source", 3),
+        (WAKE % "scrape: {metric: m, source: main}, hold: 1m", "metric-source-type", "scaleToZero.wake[0].scrape.source", 3),
         (AT % '"0 8 * *", duration: 1h, minReplicas: 2', "invalid-schedule", "scheduled[0].schedule", 2),
         (AT % '"0 8 * * *", duration: 1h, minReplicas: 2, timeZone: Mars/Base', "unknown-time-zone", "scheduled[0].timeZone", 2),
         (AT % '"0 8 * * *", duration: 5s, minReplicas: 2', "invalid-value", "scheduled[0].duration", 2),
@@ -293,6 +295,32 @@ def test_a_gateway_that_holds_nothing_is_a_warning_that_says_what_clients_get():
 
     assert ("hold-below-start", Severity.WARNING) == (finding.code, finding.severity)
     assert "the first clients get an error" in finding.message
+
+
+def test_arrivals_may_be_scraped_from_a_gateway():
+    """Issue D: a gateway's or endpoint picker's counter is the first choice."""
+    found = scaling("maxReplicas: 4\nload: {scrape: {metric: requests_total, source: epp}}")
+
+    assert ScrapeQuery("requests_total", Aggregate.AVG, "epp") == found.load
+
+
+RATIO = "minReplicas: 0\nmaxReplicas: 4\nalgorithm: Ratio\nmetrics: [{name: q, %s}]"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'prometheus: {source: main, query: up}, targetPerReplica: "1"',
+        'scrape: {source: epp, metric: queue_size}, targetPerReplica: "1"',
+        "decision: {source: judge, serviceId: a}",
+    ],
+)
+def test_zero_of_the_seeds_rule_wakes_by_its_metrics_with_a_warning(query):
+    """Seed 001: at zero ceil(value / target) wakes; decision 46: to the letter, but told."""
+    (finding,) = faults(RATIO % query)
+
+    assert ("hold-below-start", Severity.WARNING) == (finding.code, finding.severity)
+    assert "spec.scaling.minReplicas" == finding.field
 
 
 def test_a_policy_that_is_off_may_keep_its_settings():
