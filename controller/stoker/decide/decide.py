@@ -136,6 +136,8 @@ def decide_steps(
             known[case.ref] = _learned(replace(past, update=update), decision, case, step, now_ms)
         if (slow := slow_starts.of(case)) is not None:
             decision = replace(decision, slow_start=slow)
+        if (short := slow_starts.over_hold(case)) is not None:
+            decision = replace(decision, short_hold=short)
         decisions.append(decision)
         yield decision
 

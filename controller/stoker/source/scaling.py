@@ -178,7 +178,7 @@ def _zero_of_ratio(block: ScalingBlock, at: Field) -> Iterator[Problem]:
         return
     yield Problem(
         (*at, "minReplicas"),
-        "hold-below-start",
+        "nothing-holds",
         "is 0 and nothing says how long a request waits meanwhile: the first clients get an "
         "error, until a start is done",
         "say so with scaleToZero, or set it to 1",
@@ -202,7 +202,7 @@ def _short_holds(block: ScalingBlock, at: Field) -> Iterator[Problem]:
         if entry.scheduled is None and entry.hold == 0:
             yield Problem(
                 (*at, "wake", index, "hold"),
-                "hold-below-start",
+                "nothing-holds",
                 "is 0s: while no replica stands the first clients get an error, until a start "
                 "is done",
                 "let the gateway queue them for longer than a start takes, and write that time",

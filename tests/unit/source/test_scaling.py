@@ -293,7 +293,7 @@ def test_a_gateway_that_holds_nothing_is_a_warning_that_says_what_clients_get():
     """Refusing would stop those who accept an error; silence would surprise the first client."""
     (finding,) = faults(WAKE % "prometheus: {source: main, query: up}, hold: 0s")
 
-    assert ("hold-below-start", Severity.WARNING) == (finding.code, finding.severity)
+    assert ("nothing-holds", Severity.WARNING) == (finding.code, finding.severity)
     assert "the first clients get an error" in finding.message
 
 
@@ -319,7 +319,7 @@ def test_zero_of_the_seeds_rule_wakes_by_its_metrics_with_a_warning(query):
     """Seed 001: at zero ceil(value / target) wakes; decision 46: to the letter, but told."""
     (finding,) = faults(RATIO % query)
 
-    assert ("hold-below-start", Severity.WARNING) == (finding.code, finding.severity)
+    assert ("nothing-holds", Severity.WARNING) == (finding.code, finding.severity)
     assert "spec.scaling.minReplicas" == finding.field
 
 
