@@ -145,7 +145,7 @@ def test_the_files_are_right_but_for_what_this_version_does_not_obey(body):
     sources = MetricSources()
     text = policy_text(translate_llmscaler(body, sources), sources)
 
-    assert {"not-implemented-yet"} == {f.code for f in check_file("p.yaml", text.encode())}
+    assert {f.code for f in check_file("p.yaml", text.encode())} <= {"not-implemented-yet"}
     for entry in sources.entries.values():
         MetricSourceBlock.model_validate(entry)
 
@@ -372,7 +372,7 @@ def test_as_a_modelservice_the_deployment_is_adopted_with_the_scaling(place):
     assert block_of(SAMPLE) == spec["scaling"]
     text = (place.folder / "vllm-opt-125m.yaml").read_text()
     assert f"# - name: {MAIN}" in text
-    assert {"not-implemented-yet"} == {f.code for f in check_file("q.yaml", text.encode())}
+    assert {f.code for f in check_file("q.yaml", text.encode())} <= {"not-implemented-yet"}
 
 
 def test_an_operator_that_pins_its_target_at_zero_gives_no_policy(place):
