@@ -404,7 +404,7 @@ def test_changing_a_field_of_scaling_changes_what_decide_reads(field):
     base = next((v for k, v in SCALING_BASES.items() if field.startswith(k)), "{}")
     before = {"maxReplicas": 8, **yaml.safe_load(base)}
 
-    after = {**before, **yaml.safe_load(SCALING_CHANGES[field])}
+    after = {**before, **yaml.safe_load(str(SCALING_CHANGES[field]))}
 
     assert scaling_of(ScalingBlock.model_validate(before)) != scaling_of(
         ScalingBlock.model_validate(after)
