@@ -241,3 +241,5 @@ class Scaling:
     scale_down: ScaleDown = ScaleDown()
     scale_to_zero: ScaleToZero = field(default_factory=ScaleToZero)
     scheduled: tuple[ScheduledBounds, ...] = ()
+    max_gpus: int | None = None
+    """Most GPUs of all replicas together, Stuck ones too; None: `max_replicas` alone bounds."""

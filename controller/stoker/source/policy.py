@@ -43,7 +43,8 @@ def policy_problems(
             "delete the policy, or `suspend: true` for a while",
         )
         return
-    yield from scaling_problems(spec.scaling, ("spec", "scaling"), sources)
+    gpus = spec.gpus_per_replica
+    yield from scaling_problems(spec.scaling, ("spec", "scaling"), sources, gpus)
 
 
 def target_of(spec: ScalePolicySpec, namespace: str) -> ObjectRef:

@@ -52,6 +52,7 @@ _UNITS = {
     "adopt-keeps-service": "An adopted workload keeps the Service it has; none is rendered for it.",
     "adopt-needs-scheduler": "spec.adopt keeps one Deployment, so placement.mode must be Scheduler.",
     "bundle-render": "A Bundle renders exactly one of manifests and jinja.",
+    "budget-below-min": "maxGPUs is less than the GPUs of the least replicas.",
     "duplicate-metric": "Two metrics, wake sources or scheduled bounds of a unit have one name.",
     "duplicate-metric-source": "Two metric sources of the Fleet have one name.",
     "duplicate-pool": "Two pools have one name, or a service names a pool twice.",

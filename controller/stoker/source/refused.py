@@ -29,6 +29,7 @@ REFUSED_KINDS = ("ScalePolicy",)
 _METADATA = ("metadata.annotations", "metadata.labels")
 
 UNDECIDED_SOURCES = ("spec.metricSources",)
+UNDECIDED_BUDGETS = ("spec.maxGPUs", "spec.pools[].maxGPUs")
 UNDECIDED_SCALING = (
     "spec.scaling.algorithm",
     "spec.scaling.blindFor",
@@ -37,6 +38,7 @@ UNDECIDED_SCALING = (
     "spec.scaling.headroomPercent",
     "spec.scaling.interval",
     "spec.scaling.load",
+    "spec.scaling.maxGPUs",
     "spec.scaling.maxReplicas",
     "spec.scaling.metrics",
     "spec.scaling.metrics[].value",
@@ -48,13 +50,14 @@ UNDECIDED_SCALING = (
 )
 UNDECIDED_MODES = ("Stoker",)
 """The switch of counts that follow load: all of it is in the schemas, checked and converted, and
-refused until decide obeys it. A name that is taken out of these three is accepted at once; with
+refused until decide obeys it. A name that is taken out of these four is accepted at once; with
 no mode left here `scaling` without a mode is accepted too."""
 
 REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
     "Fleet": (
         *_METADATA,
         "spec.dependsOn",
+        *UNDECIDED_BUDGETS,
         *UNDECIDED_SOURCES,
         "spec.policies",
     ),
@@ -88,7 +91,7 @@ REFUSED_VALUES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 """Values of fields that are obeyed otherwise."""
 
-_IN_SCHEMA = ("spec.scaling", "spec.metricSources")
+_IN_SCHEMA = ("spec.scaling", *UNDECIDED_SOURCES, *UNDECIDED_BUDGETS)
 """Patterns below these are known to the schemas."""
 
 Rule: TypeAlias = Callable[[str, Any], str]

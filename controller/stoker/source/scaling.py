@@ -33,16 +33,21 @@ _OF_CAPACITY = ("load", "slo", "capacity", "headroom_percent", "drain_window")
 
 
 def scaling_problems(
-    block: ScalingBlock, at: Field, sources: Mapping[str, MetricSourceType] | None
+    block: ScalingBlock,
+    at: Field,
+    sources: Mapping[str, MetricSourceType] | None,
+    gpus: int | None = None,
 ) -> Iterator[Problem]:
     """Everything wrong across the fields of the block at `at`, in the order of the schema.
 
-    `sources` are the Fleet's, None when no Fleet is at hand.
+    `sources` are the Fleet's, None when no Fleet is at hand; `gpus` those of one replica, None
+    when that is not known.
     """
     if ScalingMode(block.mode) is ScalingMode.EXTERNAL:
         yield from _beside_external(block, at)
         return
     yield from _bounds(block, at)
+    yield from _budget(block, at, gpus)
     yield from _times(block, at)
     yield from _algorithm(block, at)
     if block.load is not None:
@@ -77,6 +82,17 @@ def _bounds(block: ScalingBlock, at: Field) -> Iterator[Problem]:
         yield Problem(
             (*at, "minReplicas"), "min-above-max", message, "lower it, or raise maxReplicas"
         )
+
+
+def _budget(block: ScalingBlock, at: Field, gpus: int | None) -> Iterator[Problem]:
+    least = max([block.min_replicas, *(entry.min_replicas or 0 for entry in block.scheduled)])
+    if block.max_gpus is None or gpus is None or block.max_gpus >= least * gpus:
+        return
+    message = (
+        f"is {block.max_gpus}, but {least} replicas of {gpus} GPUs are the least that is wanted"
+    )
+    hint = f"raise it to {least * gpus}, or lower minReplicas"
+    yield Problem((*at, "maxGPUs"), "budget-below-min", message, hint)
 
 
 def _times(block: ScalingBlock, at: Field) -> Iterator[Problem]:

@@ -61,6 +61,7 @@ def scaling_of(block: ScalingBlock | None) -> Scaling | None:
         scale_down=_scale_down(block.scale_down),
         scale_to_zero=_scale_to_zero(block.scale_to_zero),
         scheduled=tuple(_scheduled(entry) for entry in block.scheduled),
+        max_gpus=block.max_gpus,
     )
 
 

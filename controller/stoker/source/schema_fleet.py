@@ -159,6 +159,8 @@ class FleetSpec(PaceSpec):
     """Classes of nodes."""
     metric_sources: list[MetricSourceBlock] = Field(default_factory=list)
     """Servers that are asked for readings."""
+    max_gpus: Annotated[int | None, Field(alias="maxGPUs", ge=1)] = None
+    """Most GPUs of all replicas of the fleet; services of higher priority have them first."""
     prune: PruneBlock = Field(default_factory=PruneBlock)
     """How objects that left Git are deleted."""
     ignore: list[IgnoreBlock] = Field(default_factory=list)
@@ -218,6 +220,7 @@ def fleet_from_file(
         disruption=disruption_of(spec.disruption),
         most_prefetches=spec.prefetch.max_concurrent,
         metric_sources=sources_of(spec.metric_sources),
+        max_gpus=spec.max_gpus,
     )
 
 

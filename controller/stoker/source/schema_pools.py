@@ -52,6 +52,8 @@ class PoolBlock(Strict):
     """Price of one GPU for an hour, as text: "0.80"."""
     pin: Literal["Preferred", "Required"] = "Preferred"
     """Whether a replica may also start on another node of the pool (Preferred) or not."""
+    max_gpus: Annotated[int | None, Field(alias="maxGPUs", ge=1)] = None
+    """Most GPUs of all replicas in the pool; without it those that its nodes have."""
 
 
 def pool_problems(blocks: Sequence[PoolBlock]) -> Iterator[tuple[FieldPath, str, str, str]]:
@@ -89,4 +91,5 @@ def _pool(block: PoolBlock) -> Pool:
         capacity_type=CapacityType(block.capacity_type),
         price_per_gpu_hour=block.price_per_gpu_hour,
         pin=Pin(block.pin),
+        max_gpus=block.max_gpus,
     )

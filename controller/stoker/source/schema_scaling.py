@@ -245,6 +245,8 @@ class ScalingBlock(Strict):
     """Least replicas; 0 only with scaleToZero."""
     max_replicas: Annotated[int, Field(ge=1, le=MOST_REPLICAS)] | None = None
     """Most replicas; required for mode Stoker."""
+    max_gpus: Annotated[int | None, Field(alias="maxGPUs", ge=1)] = None
+    """Most GPUs of all replicas together, whatever maxReplicas says."""
     interval: Duration = 15_000
     """How often is measured and decided."""
     algorithm: Literal["Capacity", "Ratio"] = "Capacity"

@@ -51,7 +51,9 @@ def service_problems(
     yield from _model(spec)
     yield from _counts(spec)
     if spec.scaling is not None:
-        yield from scaling_problems(spec.scaling, ("spec", "scaling"), sources)
+        nodes = spec.parallelism.nodes if spec.parallelism else 1
+        gpus = spec.gpu.count * nodes
+        yield from scaling_problems(spec.scaling, ("spec", "scaling"), sources, gpus)
     if pools is not None:
         yield from _pools(spec, pools)
     yield from _cache(spec)

@@ -72,6 +72,7 @@ def test_priority_and_gpus_are_taken():
         ("maxReplicas: 4", f"maxReplicas: 4, metrics: [{QUEUE}, {QUEUE}]", "duplicate-metric", "spec.scaling.metrics[1].name", 6),
         ("maxReplicas: 4", "mode: External", "invalid-value", "spec.scaling.mode", 6),
         ("maxReplicas: 4", "maxReplicas: 4, load: {source: x, query: up}", "unknown-metric-source", "spec.scaling.load.source", 6),
+        ("scaling: {maxReplicas: 4}", "gpusPerReplica: 4\n  scaling: {minReplicas: 2, maxReplicas: 4, maxGPUs: 7}", "budget-below-min", "spec.scaling.maxGPUs", 7),
         ("kind: Deployment", "kind: DaemonSet", "invalid-value", "spec.target.kind", 5),
         ("kind: Deployment", "kind: ReplicaSet", "invalid-value", "spec.target.kind", 5),
         ("kind: Deployment", "kind: deployment", "invalid-value", "spec.target.kind", 5),

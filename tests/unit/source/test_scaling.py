@@ -40,6 +40,10 @@ def test_the_defaults_of_the_file_are_those_of_the_model():
     assert Scaling(2, 4) == scaling("minReplicas: 2\nmaxReplicas: 4")
 
 
+def test_a_budget_is_taken():
+    assert Scaling(2, 4, max_gpus=2) == scaling("minReplicas: 2\nmaxReplicas: 4\nmaxGPUs: 2")
+
+
 def test_everything_said_of_capacity_is_taken():
     found = scaling("""\
         minReplicas: 2
@@ -177,6 +181,9 @@ IDLE = "minReplicas: 0\nmaxReplicas: 4\nscaleToZero: {%s}"
         (f"maxReplicas: 4\nmetrics: [{QUEUE}, {QUEUE}]", "duplicate-metric", "metrics[1].name", 2),
         ("minReplicas: 5\nmaxReplicas: 4", "min-above-max", "minReplicas", 1),
         ("minReplicas: 2", "field-missing", "maxReplicas", 0),
+        ("minReplicas: 3\nmaxReplicas: 4\nmaxGPUs: 2", "budget-below-min", "maxGPUs", 3),
+        ("maxReplicas: 4\nmaxGPUs: 0", "invalid-value", "maxGPUs", 2),
+        ("maxReplicas: 4\nmaxGPUs: 1\nscheduled: [{name: a, schedule: '0 8 * * *', duration: 1h, minReplicas: 2}]", "budget-below-min", "maxGPUs", 2),
         ("maxReplicas: 0", "invalid-value", "maxReplicas", 1),
         ("maxReplicas: 1000000000", "invalid-value", "maxReplicas", 1),
         ("minReplicas: -1\nmaxReplicas: 4", "invalid-value", "minReplicas", 1),

@@ -8,17 +8,20 @@ from typing import Any
 import pytest
 import yaml
 
+from stoker.errors import SourceLocation
 from stoker.source.check_file import check_file
 from stoker.source.fleet_file import read_fleet
 from stoker.source.refused import (
     REFUSED_FIELDS,
     REFUSED_KINDS,
     REFUSED_VALUES,
+    UNDECIDED_BUDGETS,
     UNDECIDED_MODES,
     UNDECIDED_SCALING,
     UNDECIDED_SOURCES,
 )
 from stoker.source.scaling_model import scaling_of
+from stoker.source.schema_fleet import FleetFile, fleet_from_file
 from stoker.source.schema_scaling import ScalingBlock
 from stoker.source.schema_sources import MetricSourceBlock, sources_of
 from unit.source.source_builders import BUNDLE, FLEET, SERVICE, desired_of, with_spec
@@ -54,7 +57,7 @@ OBEYED = {
 """What the first release obeys, as the issue lists it."""
 SCALING_FIELDS = {f"spec.scaling.{i.alias or n}" for n, i in ScalingBlock.model_fields.items()}
 OBEYED["ModelService"] |= SCALING_FIELDS - set(UNDECIDED_SCALING)
-OBEYED["Fleet"] |= {"spec.metricSources"} - set(UNDECIDED_SOURCES)
+OBEYED["Fleet"] |= {"spec.metricSources", "spec.maxGPUs"} - {*UNDECIDED_SOURCES, *UNDECIDED_BUDGETS}
 """As the switch of refused.py stands; what becomes of each is tested in test_scaling.py."""
 
 
@@ -326,6 +329,7 @@ def test_changing_a_field_changes_the_service(field):
 SCALING_CHANGES = {
     "minReplicas": "minReplicas: 2",
     "maxReplicas": "maxReplicas: 9",
+    "maxGPUs": "maxGPUs: 8",
     "interval": "interval: 5s",
     "algorithm": "algorithm: Ratio",
     "load.source": "load: {source: other, query: up}",
@@ -464,8 +468,26 @@ FLEET_ELSEWHERE = {
 def test_the_table_names_every_field_of_a_fleet():
     from stoker.source.schema_fleet import FleetSpec  # noqa: PLC0415
 
-    sources = {f"metricSources[].{field}" for field in SOURCE_CHANGES}
+    sources = {f"metricSources[].{field}" for field in SOURCE_CHANGES} | set(BUDGET_CHANGES)
     assert schema_leaves(FleetSpec) == set(FLEET_CHANGES) | sources | FLEET_ELSEWHERE
+
+
+BUDGET_CHANGES = {
+    "maxGPUs": "maxGPUs: 8",
+    "pools[].maxGPUs": "pools: [{name: l4, maxGPUs: 8}, {name: h100}]",
+}
+
+
+@pytest.mark.parametrize("field", BUDGET_CHANGES)
+def test_changing_a_budget_changes_the_fleet(field):
+    base = yaml.safe_load(FLEET)
+    changed = {**base, "spec": {**base["spec"], **yaml.safe_load(BUDGET_CHANGES[field])}}
+    before, after = (
+        fleet_from_file(FleetFile.model_validate(each), SourceLocation(), ())
+        for each in (base, changed)
+    )
+
+    assert before != after
 
 
 SOURCE = {"name": "a", "prometheus": {"url": "http://x"}}
