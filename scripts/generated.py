@@ -323,6 +323,8 @@ def _field_tables() -> dict[str, str]:
         tables[kind] = _field_table(schema)
     refused = [(kind, "the whole kind") for kind in REFUSED_KINDS]
     for kind, fields in REFUSED_FIELDS.items():
+        if kind in REFUSED_KINDS:
+            continue
         named = [f"`{field}`" for field in fields]
         for field, values in REFUSED_VALUES.get(kind, {}).items():
             named += [f"`{field}: {value}`" for value in values]

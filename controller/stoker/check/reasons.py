@@ -10,6 +10,7 @@ __all__ = ["REASONS"]
 
 REASONS: dict[str, str] = {
     "deadline-below-starts": "coldStart.deadline is shorter than this fleet's own starts take.",
+    "hold-below-starts": "Requests wait for less than a start takes, so the first client gets an error.",
     "dev-mode-exposed": "The engine's development endpoints would be open to everyone.",
     "device-limit-differs": "A device request must equal its limit.",
     "drain-exceeds-grace": "The pod is killed before its drain is over.",

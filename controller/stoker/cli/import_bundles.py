@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stoker.cli.import_coldstart import Converted
+from stoker.cli.import_scaling import MetricSources, Scaled, sources_comment
 from stoker.cli.import_sources import Found, Gathered, Source
 from stoker.cli.import_vllm import service_text
 from stoker.errors import StokerError
@@ -35,10 +36,14 @@ _SCALERS = (("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObjec
 
 @dataclass(frozen=True, slots=True)
 class Scalers:
-    """Who scales what. `unknown` says why it could not be read; empty when it could."""
+    """Who scales what. `unknown` says why it could not be read; empty when it could.
+
+    `translated` are scalers whose rules become files of ours: they are asked first.
+    """
 
     by_target: Mapping[ObjectRef, str] = field(default_factory=dict, hash=False)
     unknown: str = ""
+    translated: Mapping[ObjectRef, Scaled] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,8 @@ class Imported:
 
     `files` are texts by path below the target folder. `kept` are counts that stay with
     others, `drift` where live values are not those applied last, `left` what is not
-    carried, `secrets` fields left out because they hold a secret in clear.
+    carried, `secrets` fields left out because they hold a secret in clear, `to_do` what a
+    person must do beside committing.
     """
 
     files: Mapping[str, str] = field(hash=False)
@@ -58,6 +64,7 @@ class Imported:
     drift: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    to_do: tuple[str, ...] = ()
 
 
 def read_scalers(namespaces: Iterable[str], cluster: Cluster) -> Scalers:
@@ -76,16 +83,21 @@ def read_scalers(namespaces: Iterable[str], cluster: Cluster) -> Scalers:
 
 
 def bundles_of(
-    gathered: Iterable[Gathered], scalers: Scalers, *, services: bool = False
+    gathered: Iterable[Gathered],
+    scalers: Scalers,
+    *,
+    services: bool = False,
+    asked: MetricSources | None = None,
 ) -> Imported:
     """A Bundle for each source; single objects of one name share theirs.
 
     With `services` a Deployment becomes a ModelService that adopts it, and what is beside
-    it stays a Bundle. Raises Stalled where one does not run vLLM.
+    it stays a Bundle. Raises Stalled where one does not run vLLM. `asked` are the metric
+    sources of translated scalers.
     """
     sources = _once(gathered)
     homes = _homes(sources)
-    made = _Made(scalers, services=services)
+    made = _Made(scalers, asked or MetricSources(), services=services)
     for source, name in homes.items():
         parts = [part for part in sources if homes[_home(part, sources)] == name]
         if _home_of_source(source, sources) == source:
@@ -160,8 +172,9 @@ def _homes(sources: tuple[Gathered, ...]) -> dict[Source, str]:
 class _Made:
     """Collects files and lines while Bundles are made."""
 
-    def __init__(self, scalers: Scalers, *, services: bool) -> None:
+    def __init__(self, scalers: Scalers, asked: MetricSources, *, services: bool) -> None:
         self._scalers = scalers
+        self._asked = asked
         self._services = services
         self.files: dict[str, str] = {}
         self.services = self.objects = self.restarts = 0
@@ -194,8 +207,16 @@ class _Made:
     def _adopt(self, found: Found) -> None:
         """Write the ModelService of one Deployment."""
         scaler = self._scalers.by_target.get(found.ref, "")
-        elsewhere = bool(scaler or self._scalers.unknown)
-        text = service_text(found.live, counted_elsewhere=elsewhere)
+        ours = self._scalers.translated.get(found.ref)
+        elsewhere = ours is None and bool(scaler or self._scalers.unknown)
+        text = service_text(
+            found.live,
+            counted_elsewhere=elsewhere,
+            scaling=ours.scaling if ours else None,
+            replicas=0 if ours and ours.scaling is None else None,
+        )
+        if ours is not None and ours.scaling is not None:
+            text = sources_comment(ours.sources, self._asked) + text
         path = f"{found.ref.name}.yaml"
         self.files[path if path not in self.files else f"{found.ref.namespace}-{path}"] = text
         self.services += 1
@@ -219,7 +240,8 @@ class _Made:
         ref = found.ref
         scaler = self._scalers.by_target.get(ref, "")
         works = bool(pod_template_paths(ref.group, ref.kind))
-        elsewhere = bool(scaler) or bool(self._scalers.unknown and works)
+        ours = ref in self._scalers.translated
+        elsewhere = ours or bool(scaler) or bool(self._scalers.unknown and works)
         carried = carry(
             found.live,
             applied=found.applied,
@@ -228,7 +250,7 @@ class _Made:
         )
         self.objects += 1
         self.services += works and (ref.group, ref.kind) != ("batch", "Job")
-        if elsewhere:
+        if elsewhere and not ours:
             self.kept.append(f"{ref.name} count stays with {scaler or 'whoever scales it'}")
         self._note(ref, carried)
         self.restarts += _restarts(carried.manifest, found.live)

@@ -8,11 +8,11 @@ their object is deleted. Called by import_objects.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stoker.errors import Stalled
+from stoker.cli.import_notes import Notes, block, one_of
 from stoker.objects import names
 from stoker.report import manifest_text
 
@@ -62,54 +62,33 @@ def convert(live: Mapping[str, Any], image: str = "") -> Converted:
             return _node_state(live)
 
 
-class _Notes:
-    """What is not carried, of one object."""
-
-    def __init__(self, live: Mapping[str, Any]) -> None:
-        self.object = f"{live['kind']}/{live['metadata']['name']}"
-        self.lines: list[str] = []
-
-    def add(self, path: str, why: str) -> None:
-        """One field and why it is in no file."""
-        self.lines.append(f"{self.object} {path} ({why})")
-
-    def others(self, block: Mapping[str, Any], known: Iterable[str], at: str) -> None:
-        """Every further field of a block."""
-        for name in sorted(set(block) - set(known)):
-            self.add(f"{at}.{name}", "a field that is not known here")
-
-    def refuse(self, why: str) -> Stalled:
-        """What stops the import of the object."""
-        return Stalled(f"{self.object} is not carried: {why}", code="source-not-carried")
-
-
 def _vllm_service(live: Mapping[str, Any], image: str) -> Converted:
-    notes = _Notes(live)
+    notes = Notes(live)
     for owner in live["metadata"].get("ownerReferences") or ():
         if owner.get("controller"):
             raise notes.refuse(f"{owner.get('kind')}/{owner.get('name')} makes it: import that")
-    spec = _block(live, "spec", notes)
+    spec = block(live, "spec", notes)
     service = _service(spec, spec, image, notes, "spec")
     notes.others(spec, {"model", "replicas", *_POD_FIELDS}, "spec")
     return _written(live, service, notes)
 
 
 def _fleet_service(live: Mapping[str, Any], image: str) -> Converted:
-    notes = _Notes(live)
-    spec = _block(live, "spec", notes)
-    template = _block(spec, "template", notes)
+    notes = Notes(live)
+    spec = block(live, "spec", notes)
+    template = block(spec, "template", notes)
     service = _service(spec, template, image, notes, "spec.template")
     notes.others(template, _POD_FIELDS, "spec.template")
-    _pool(_block(spec, "nodePool", notes), service, notes)
-    service["placement"] = _placement(_block(spec, "placement", notes), notes)
-    _hysteresis(_block(spec, "hysteresis", notes), service, notes)
+    _pool(block(spec, "nodePool", notes), service, notes)
+    service["placement"] = _placement(block(spec, "placement", notes), notes)
+    _hysteresis(block(spec, "hysteresis", notes), service, notes)
     known = {"model", "replicas", "template", "nodePool", "placement", "hysteresis"}
     notes.others(spec, known, "spec")
     return _written(live, service, notes)
 
 
 def _service(
-    spec: Mapping[str, Any], pod: Mapping[str, Any], image: str, notes: _Notes, at: str
+    spec: Mapping[str, Any], pod: Mapping[str, Any], image: str, notes: Notes, at: str
 ) -> dict[str, Any]:
     """What both kinds say of a replica."""
     model = str(spec.get("model") or "")
@@ -122,7 +101,7 @@ def _service(
     engine: dict[str, Any] = {"type": "vllm", "image": image}
     if arguments := pod.get("extraArgs"):
         engine["args"] = [str(each) for each in arguments]
-    engine["cudaGraphs"] = _one_of(_GRAPHS, pod, "warmupStrategy", "Eager", notes, at)
+    engine["cudaGraphs"] = one_of(_GRAPHS, pod, "warmupStrategy", "Eager", notes, at)
     service: dict[str, Any] = {
         "model": {"uri": f"hf://{model}", "revision": "main", "servedNames": [model]},
         "engine": engine,
@@ -144,11 +123,11 @@ def _service(
     return service
 
 
-def _pool(pool: Mapping[str, Any], service: dict[str, Any], notes: _Notes) -> None:
+def _pool(pool: Mapping[str, Any], service: dict[str, Any], notes: Notes) -> None:
     """Which nodes may be used, as the pod says it: pools belong to the Fleet."""
-    selector = _block(pool, "selector", notes)
+    selector = block(pool, "selector", notes)
     plain = {"matchLabels", "matchExpressions"}.isdisjoint(selector)
-    labels = selector if plain else _block(selector, "matchLabels", notes)
+    labels = selector if plain else block(selector, "matchLabels", notes)
     expressions = [] if plain else list(selector.get("matchExpressions") or ())
     inner = service.setdefault("podTemplate", {}).setdefault("spec", {})
     if labels:
@@ -160,7 +139,7 @@ def _pool(pool: Mapping[str, Any], service: dict[str, Any], notes: _Notes) -> No
         inner["affinity"] = {"nodeAffinity": required}
     if not inner:
         del service["podTemplate"]
-    spot = _block(pool, "spotPolicy", notes)
+    spot = block(pool, "spotPolicy", notes)
     for name in sorted(spot):
         notes.add(
             f"spec.nodePool.spotPolicy.{name}",
@@ -171,41 +150,41 @@ def _pool(pool: Mapping[str, Any], service: dict[str, Any], notes: _Notes) -> No
         notes.others(selector, {"matchLabels", "matchExpressions"}, "spec.nodePool.selector")
 
 
-def _placement(block: Mapping[str, Any], notes: _Notes) -> dict[str, Any]:
+def _placement(said: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
     orders = {name: name for name in _ORDERS}
-    order = _one_of(orders, block, "strategy", "WarmthFirst", notes, "spec.placement")
+    order = one_of(orders, said, "strategy", "WarmthFirst", notes, "spec.placement")
     if order in {"Spread", "BinPack"}:
         notes.add(
             "spec.placement.strategy", f"carried; the operator placed by WarmthFirst, not {order}"
         )
     placement: dict[str, Any] = {"order": order}
-    if (age := block.get("signalMaxAgeSeconds")) is not None:
+    if (age := said.get("signalMaxAgeSeconds")) is not None:
         placement["signalMaxAge"] = f"{int(age)}s"
-    notes.others(block, {"strategy", "signalMaxAgeSeconds"}, "spec.placement")
+    notes.others(said, {"strategy", "signalMaxAgeSeconds"}, "spec.placement")
     return placement
 
 
-def _hysteresis(block: Mapping[str, Any], service: dict[str, Any], notes: _Notes) -> None:
-    if (moves := block.get("maxConcurrentReschedules")) is not None:
+def _hysteresis(said: Mapping[str, Any], service: dict[str, Any], notes: Notes) -> None:
+    if (moves := said.get("maxConcurrentReschedules")) is not None:
         service["disruption"] = {"maxConcurrentMoves": max(1, int(moves))}
         if int(moves) < 1:
             notes.add(
                 "spec.hysteresis.maxConcurrentReschedules", "0 would move nothing; 1 is written"
             )
-    if "stableReconcilesRequired" in block:
+    if "stableReconcilesRequired" in said:
         notes.add(
             "spec.hysteresis.stableReconcilesRequired", "it counts reconciles, which are no time"
         )
-    notes.others(block, {"maxConcurrentReschedules", "stableReconcilesRequired"}, "spec.hysteresis")
+    notes.others(said, {"maxConcurrentReschedules", "stableReconcilesRequired"}, "spec.hysteresis")
 
 
 def _node_state(live: Mapping[str, Any]) -> Converted:
     """A Bundle with the interval of its reporter: all else of a node is measured, not wanted."""
-    notes = _Notes(live)
+    notes = Notes(live)
     name = str(live["metadata"]["name"])
-    spec = _block(live, "spec", notes)
+    spec = block(live, "spec", notes)
     notes.others(spec, {"reportIntervalSeconds"}, "spec")
-    for found in sorted(_block(live, "status", notes)):
+    for found in sorted(block(live, "status", notes)):
         notes.add(f"status.{found}", _NODE_STATUS.get(found, _MEASURED))
     if (interval := spec.get("reportIntervalSeconds")) is None:
         return Converted({}, tuple(notes.lines))
@@ -228,7 +207,7 @@ def _node_state(live: Mapping[str, Any]) -> Converted:
     return Converted(files, tuple(notes.lines))
 
 
-def _written(live: Mapping[str, Any], service: dict[str, Any], notes: _Notes) -> Converted:
+def _written(live: Mapping[str, Any], service: dict[str, Any], notes: Notes) -> Converted:
     metadata = live["metadata"]
     name = str(metadata["name"])
     if live.get("status"):
@@ -244,24 +223,3 @@ def _written(live: Mapping[str, Any], service: dict[str, Any], notes: _Notes) ->
     }
     head = f"# Imported from {notes.object}; delete that once these replicas serve.\n"
     return Converted({f"{name}.yaml": head + manifest_text(body)}, tuple(notes.lines))
-
-
-def _block(outer: Mapping[str, Any], name: str, notes: _Notes) -> Mapping[str, Any]:
-    found = outer.get(name) or {}
-    if not isinstance(found, Mapping):
-        raise notes.refuse(f"{name} is no map")
-    return found
-
-
-def _one_of(
-    words: Mapping[str, str],
-    block: Mapping[str, Any],
-    name: str,
-    usual: str,
-    notes: _Notes,
-    at: str,
-) -> str:
-    value = str(block.get(name) or usual)
-    if value not in words:
-        raise notes.refuse(f"{at}.{name} {value!r} is none of {', '.join(words)}")
-    return words[value]

@@ -24,7 +24,8 @@ def import_objects(
         list[str],
         typer.Argument(
             metavar="KIND/NAME...",
-            help="deployment/x, statefulset/x, hpa/x, scaledobject/x, helm/x, flux/x, argocd/x, vllmservice/x, fleetservice/x …",
+            help="deployment/x, statefulset/x, hpa/x, scaledobject/x, llmscaler/x, helm/x, flux/x, "
+            "argocd/x, vllmservice/x, fleetservice/x … or a file with autoscalers.",
             show_default=False,
         ),
     ],
@@ -36,6 +37,14 @@ def import_objects(
             "--as-kind", help="bundle, or modelservice for Deployments that run vLLM (spec.adopt)."
         ),
     ] = "bundle",
+    translated: Annotated[
+        bool,
+        typer.Option(
+            "--translate",
+            help="Make scaling rules of ours from an hpa or scaledobject, where that can be; "
+            "else it goes on scaling.",
+        ),
+    ] = False,
     namespace: Annotated[
         str,
         typer.Option(
@@ -51,31 +60,33 @@ def import_objects(
 ) -> int:
     """Write live objects, Helm releases, Flux and Argo CD applications as Bundles."""
     from stoker.cli.connect import connect, context_name
-    from stoker.cli.import_bundles import bundles_of, read_scalers, with_converted
-    from stoker.cli.import_coldstart import COLD_START_KINDS, convert
     from stoker.cli.import_files import missing_includes, write_files
-    from stoker.cli.import_sources import cold_start_object, gather, parse_source
+    from stoker.cli.import_run import Wanted, import_all
+    from stoker.cli.import_scalers import is_file
+    from stoker.cli.import_sources import parse_source
     from stoker.cli.session import usage
 
     if as_kind not in {"bundle", "modelservice"}:
         raise usage(f"--as-kind: no {as_kind!r}", "bundle or modelservice")
-    wanted = tuple(dict.fromkeys(parse_source(text, namespace) for text in sources))
-    client = connect(kubeconfig, context, timeout_seconds=request_timeout, as_user=as_user)
-    try:
-        uid = client.server().cluster_uid
-        narrate(f"context {context_name(kubeconfig, context)}, cluster {uid[:8]}…")
-        converted = [
-            convert(*cold_start_object(source, client))
-            for source in wanted
-            if source.kind in COLD_START_KINDS
-        ]
-        others = [source for source in wanted if source.kind not in COLD_START_KINDS]
-        gathered = [gather(source, client) for source in others]
-        spaces = {found.ref.namespace for part in gathered for found in part.objects} - {""}
-        made = bundles_of(gathered, read_scalers(spaces, client), services=as_kind != "bundle")
-    finally:
-        client.close()
-    made = with_converted(made, converted)
+    files = tuple(dict.fromkeys(text for text in sources if is_file(text)))
+    named = (parse_source(text, namespace) for text in sources if text not in files)
+    wanted = Wanted(
+        tuple(dict.fromkeys(named)),
+        files,
+        namespace,
+        services=as_kind == "modelservice",
+        translate=translated,
+    )
+    if not wanted.needs_cluster:
+        made = import_all(wanted, None)
+    else:
+        client = connect(kubeconfig, context, timeout_seconds=request_timeout, as_user=as_user)
+        try:
+            uid = client.server().cluster_uid
+            narrate(f"context {context_name(kubeconfig, context)}, cluster {uid[:8]}…")
+            made = import_all(wanted, client)
+        finally:
+            client.close()
     if not made.files:
         raise Stalled(
             "nothing of this can be carried: " + "; ".join(made.left), code="source-not-carried"
@@ -89,6 +100,7 @@ def import_objects(
     if made.left:
         parts.append(f"not carried: {', '.join(made.left)}")
     narrate("; ".join(parts))
+    _lines("to do", made.to_do)
     for hint in missing_includes(to, written):
         narrate(hint)
     narrate("next: stoker diff, then commit; mode Correct adopts them")

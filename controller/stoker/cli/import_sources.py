@@ -23,7 +23,20 @@ from stoker.objects.kinds import CRD_GROUP
 from stoker.objects.owned import owners
 from stoker.objects.takeover import gives_way
 
-__all__ = ["Found", "Gathered", "Source", "cold_start_object", "gather", "parse_source"]
+__all__ = [
+    "LLM_SCALER",
+    "Found",
+    "Gathered",
+    "Source",
+    "cold_start_object",
+    "custom_object",
+    "gather",
+    "named_object",
+    "parse_source",
+]
+
+LLM_SCALER = "llmscaler"
+"""How the LLMScaler of the llmscaleoperator is named on the command line."""
 
 _KINDS: dict[str, tuple[str, str]] = {
     "configmap": ("", "ConfigMap"),
@@ -124,8 +137,9 @@ def parse_source(text: str, namespace: str) -> Source:
     kind = _SHORT.get(kind, kind)
     if kind not in _KINDS and kind.endswith("s"):
         kind = _SHORT.get(kind[:-1], kind[:-1])
-    if not slash or not name or kind not in {*_KINDS, *_TOOLS, *COLD_START_KINDS}:
-        known = ", ".join(sorted({*_KINDS, *_TOOLS, *COLD_START_KINDS}))
+    possible = {*_KINDS, *_TOOLS, *COLD_START_KINDS, LLM_SCALER}
+    if not slash or not name or kind not in possible:
+        known = ", ".join(sorted(possible))
         raise Stalled(
             f"{text!r} cannot be imported", code="usage", hint=f"KIND/NAME with one of {known}"
         )
@@ -154,11 +168,28 @@ def gather(source: Source, cluster: Cluster) -> Gathered:
 
 def cold_start_object(source: Source, cluster: Cluster) -> tuple[dict[str, Any], str]:
     """The live VllmService, FleetService or NodeState, and the image of the Deployment of its
-    name (empty where there is none). The group is the one that serves the kind, not ours.
+    name (empty where there is none).
+    """
+    live = custom_object(source, COLD_START_KINDS[source.kind], cluster)
+    try:
+        ref = ObjectRef("apps", "Deployment", source.namespace, source.name, "")
+        pod = cluster.get(ref)["spec"]["template"]["spec"]
+        images = [str(each.get("image", "")) for each in pod.get("containers") or ()]
+    except (KindNotFound, NotFound):
+        images = []
+    return live, images[0] if len(images) == 1 else ""
+
+
+def named_object(source: Source, cluster: Cluster) -> dict[str, Any]:
+    """The one live object that a source of a built-in kind names, as it is."""
+    return _named(source, _KINDS[source.kind], cluster)
+
+
+def custom_object(source: Source, kind: str, cluster: Cluster) -> dict[str, Any]:
+    """A live object of a kind whose group is the one that serves it, not ours.
 
     Raises Stalled `source-not-found` where no or more than one group serves it.
     """
-    kind = COLD_START_KINDS[source.kind]
     groups = {
         str(spec.get("group")): str(spec.get("scope"))
         for spec in (
@@ -172,14 +203,7 @@ def cold_start_object(source: Source, cluster: Cluster) -> tuple[dict[str, Any],
         raise Stalled(f"one group must serve {kind}, found: {found}", code="source-not-found")
     ((group, scope),) = groups.items()
     place = source if scope == "Namespaced" else replace(source, namespace="")
-    live = _named(place, (group, kind), cluster)
-    try:
-        ref = ObjectRef("apps", "Deployment", source.namespace, source.name, "")
-        pod = cluster.get(ref)["spec"]["template"]["spec"]
-        images = [str(each.get("image", "")) for each in pod.get("containers") or ()]
-    except (KindNotFound, NotFound):
-        images = []
-    return live, images[0] if len(images) == 1 else ""
+    return _named(place, (group, kind), cluster)
 
 
 def _named(source: Source, kind: tuple[str, str], cluster: Cluster) -> dict[str, Any]:

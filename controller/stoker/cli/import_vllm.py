@@ -8,7 +8,7 @@ the file's own words move there, all others are kept as they are.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,8 +58,17 @@ class _Arguments:
     others: list[str] = field(default_factory=list)
 
 
-def service_text(live: dict[str, Any], *, counted_elsewhere: bool) -> str:
+def service_text(
+    live: dict[str, Any],
+    *,
+    counted_elsewhere: bool,
+    scaling: Mapping[str, Any] | None = None,
+    replicas: int | None = None,
+) -> str:
     """The ModelService for a live Deployment, with `scaling.mode: External` if so counted.
+
+    `scaling` is what another autoscaler's rules became, `replicas` a count that is not the live
+    one; both go before who counts now.
 
     Raises Stalled `source-not-carried` that names what is missing or cannot be carried.
     """
@@ -97,7 +106,11 @@ def service_text(live: dict[str, Any], *, counted_elsewhere: bool) -> str:
         service["parallelism"] = parallelism
     if resources := _resources(container):
         service["resources"] = resources
-    if counted_elsewhere:
+    if scaling is not None:
+        service["scaling"] = dict(scaling)
+    elif replicas is not None:
+        service["replicas"] = replicas
+    elif counted_elsewhere:
         service["scaling"] = {"mode": "External"}
     else:
         service["replicas"] = int(spec.get("replicas", 1))

@@ -18,7 +18,7 @@ def schema(
     kind: Annotated[
         str,
         typer.Argument(
-            help="Fleet, ModelService, Bundle, HealthPolicy, Scenario, or the outputs ColdStart, "
+            help="Fleet, ModelService, Bundle, ScalePolicy, HealthPolicy, Scenario, or the outputs ColdStart, "
             "Diff, Inventory, Plan and Rehearsal."
         ),
     ] = "",

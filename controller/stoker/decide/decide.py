@@ -146,6 +146,8 @@ def decide_steps(
             wakes.append(answer.wake_at_ms)
         if (slow := slow_starts.of(case)) is not None:
             decision = replace(decision, slow_start=slow)
+        if (short := slow_starts.over_hold(case)) is not None:
+            decision = replace(decision, short_hold=short)
         decisions.append(decision)
         yield decision
 

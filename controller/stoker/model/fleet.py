@@ -139,6 +139,8 @@ class Pool:
     capacity_type: CapacityType = CapacityType.ON_DEMAND
     price_per_gpu_hour: str | None = None
     pin: Pin = Pin.PREFERRED
+    max_gpus: int | None = None
+    """Most GPUs of all replicas in it; None: those that its nodes have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,8 @@ class Fleet:
     most_prefetches: int = 2
     """Prefetches under way at once, of all services."""
     metric_sources: tuple[MetricSource, ...] = ()
+    max_gpus: int | None = None
+    """Most GPUs of all replicas of the fleet; None: no bound."""
 
     @property
     def status_branch(self) -> str:

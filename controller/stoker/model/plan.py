@@ -160,7 +160,8 @@ class CountReason:
 
 @dataclass(frozen=True, slots=True)
 class SlowStart:
-    """A kind of start of the service that takes longer than its coldStart.deadline allows.
+    """A kind of start of the service that takes longer than its coldStart.deadline allows, or than
+    requests are held while it is at zero.
 
     `p90_ms` is what nine of ten of its `samples` stayed within; `where` is the class of nodes
     (instance type or GPU), `told` what they held.
@@ -200,6 +201,8 @@ class ServiceDecision:
     """Replicas of an older rev still stand: the service is on its way to `rev`."""
     slow_start: SlowStart | None = None
     """The slowest kind that was found to take longer than the deadline; None for none."""
+    short_hold: SlowStart | None = None
+    """The same of how long requests are held while no replica stands."""
     prefetches: tuple[Prefetch, ...] = ()
     """Fetches ahead of a start on further nodes, by name: to make, standing, and over."""
     groups: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ __all__ = [
     "MetricQuery",
     "MetricSource",
     "MetricSourceType",
+    "MetricValue",
     "PrometheusQuery",
     "ScaleDown",
     "ScaleDownBehavior",
@@ -57,6 +58,13 @@ class Aggregate(StrEnum):
     MIN = "min"
 
 
+class MetricValue(StrEnum):
+    """What a metric gives: one replica's share of the load, or the load of all together."""
+
+    PER_REPLICA = "PerReplica"
+    TOTAL = "Total"
+
+
 class ScaleDownBehavior(StrEnum):
     """Which replicas leave first."""
 
@@ -77,6 +85,8 @@ class MetricSourceType(StrEnum):
 
     PROMETHEUS = "prometheus"
     DECISION = "decision"
+    SCRAPE = "scrape"
+    """A metrics page that is no engine's: a router's or gateway's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +103,15 @@ class MetricSource:
 
 @dataclass(frozen=True, slots=True)
 class ScrapeQuery:
-    """A metric of the engines themselves, summed over the engines in a pod, then aggregated."""
+    """A metric of the engines themselves, summed over the engines in a pod, then aggregated; of
+    a counter what it grows by a second, of a histogram its 95th percentile since the last look.
+
+    With a `source` (of type scrape) it is read from that one page instead.
+    """
 
     metric: str
     aggregate: Aggregate = Aggregate.AVG
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +139,15 @@ MetricQuery: TypeAlias = ScrapeQuery | PrometheusQuery | DecisionQuery
 class Metric:
     """One thing a count follows. `target` is the value a replica should have; None exactly for a
     decision server.
+
+    A value that is `TOTAL` asks for ceil(value / target) replicas whatever stands now, as an
+    HPA's AverageValue does (semantics 1.8); any other is multiplied by what is ready.
     """
 
     name: str
     query: MetricQuery
     target: float | None = None
+    value: MetricValue = MetricValue.PER_REPLICA
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +241,5 @@ class Scaling:
     scale_down: ScaleDown = ScaleDown()
     scale_to_zero: ScaleToZero = field(default_factory=ScaleToZero)
     scheduled: tuple[ScheduledBounds, ...] = ()
+    max_gpus: int | None = None
+    """Most GPUs of all replicas together, Stuck ones too; None: `max_replicas` alone bounds."""

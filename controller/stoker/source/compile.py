@@ -9,29 +9,39 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
-from stoker.errors import Finding, SourceLocation
+from stoker.errors import Finding, Severity, SourceLocation
 from stoker.model.fleet import ModelService
 from stoker.model.flow import Flow
-from stoker.model.refs import UnitRef
+from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.scale_policy import ScalePolicy
+from stoker.model.scaling import MetricSourceType
 from stoker.objects.names import API_VERSION
 from stoker.source.findings import findings_of
 from stoker.source.layers import Layer, overlay
 from stoker.source.places import Field, closest, dotted
+from stoker.source.policy import policy_from_spec, policy_problems, target_of
 from stoker.source.ready import ready_findings
-from stoker.source.refused import REFUSED_KINDS, take_out_refused
+from stoker.source.refused import take_out_refused
 from stoker.source.schema_bundle import BundleFile, BundleSpec
 from stoker.source.schema_flow import flow_of, pace_problems
+from stoker.source.schema_policy import ScalePolicyFile
 from stoker.source.schema_service import ModelServiceFile
 from stoker.source.service import Problem, service_from_spec, service_problems
 from stoker.source.unit_file import Draft
 
-__all__ = ["Compiled", "Patch", "UnitSettings", "compile_draft"]
+__all__ = ["Claim", "Compiled", "Patch", "UnitSettings", "compile_draft"]
 
-_SCHEMAS: dict[str, type[BaseModel]] = {"ModelService": ModelServiceFile, "Bundle": BundleFile}
+_SCHEMAS: dict[str, type[BaseModel]] = {
+    "Bundle": BundleFile,
+    "ModelService": ModelServiceFile,
+    "ScalePolicy": ScalePolicyFile,
+}
+_FILES = (BundleFile, ModelServiceFile, ScalePolicyFile)
+_Spec: TypeAlias = ModelService | BundleSpec | ScalePolicy | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +71,24 @@ class UnitSettings:
     pools: tuple[str, ...] | None = None
     flow: Flow = field(default_factory=Flow)
     """The Fleet's own timeout and retry interval."""
+    sources: tuple[tuple[str, MetricSourceType], ...] | None = None
+    """The Fleet's metric sources; None when there is no Fleet at hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A workload whose count the unit decides, and the field that says so."""
+
+    ref: ObjectRef
+    field: Field
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """What came of a draft. `ref` is None when its name is unreadable.
 
-    `spec` is None when something is wrong; then `findings` says what. `digest` covers kind,
-    name, path and the spec after defaults and patches.
+    `spec` is None when something is wrong; then `findings` says what, else they are warnings.
+    `digest` covers kind, name, path and the spec after defaults and patches.
     """
 
     ref: UnitRef | None
@@ -82,6 +102,10 @@ class Compiled:
     flow: Flow = field(default_factory=Flow)
     named: tuple[UnitRef, ...] = ()
     """The units of dependsOn, in the order of the file."""
+    policy: ScalePolicy | None = None
+    """What a ScalePolicy says; no unit is made of it while its kind is refused."""
+    owns: Claim | None = None
+    """The workload that others made and whose count this unit decides."""
 
 
 def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
@@ -89,11 +113,6 @@ def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
     namespace = draft.namespace or settings.namespace
     ref = UnitRef(draft.kind, namespace, draft.name) if draft.name and namespace else None
     unit = str(ref) if ref is not None else ""
-    if draft.kind in REFUSED_KINDS:
-        place = closest(draft.layer.places, ("kind",), draft.location)
-        message = f"{draft.kind} is not implemented yet"
-        finding = Finding(place, "not-implemented-yet", message, "kind", unit=unit)
-        return Compiled(ref, draft.location, findings=(finding,))
     layer = _merged(draft, ref, settings)
 
     def locate(at: Field) -> SourceLocation:
@@ -102,14 +121,18 @@ def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
     def complain(problem: Problem) -> Finding:
         shown = dotted(problem.field)
         place = locate(problem.field)
-        return Finding(place, problem.code, problem.message, shown, problem.hint, unit=unit)
+        return Finding(
+            place, problem.code, problem.message, shown, problem.hint, problem.severity, unit
+        )
 
     findings = [_owned(finding, unit) for finding in draft.findings]
     value, refusals = take_out_refused(draft.kind, layer.value)
     problems = [Problem(r.field, "not-implemented-yet", r.message) for r in refusals]
     problems += _header_problems(value, namespace)
     findings += [complain(problem) for problem in problems]
-    quiet = (*draft.bad, *(problem.field for problem in problems))
+    told = {refusal.field for refusal in refusals if refusal.in_schema}
+    whole = len(findings) == len(told)
+    quiet = (*draft.bad, *(problem.field for problem in problems if problem.field not in told))
     parsed: BaseModel | None = None
     try:
         parsed = _SCHEMAS[draft.kind].model_validate(value)
@@ -117,13 +140,16 @@ def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
         schema = _SCHEMAS[draft.kind]
         found = findings_of(error, schema, locate, kind=draft.kind, unit=unit, quiet=quiet)
         findings += found
+        whole = False
         if any(finding.field.startswith("metadata") for finding in found):
             ref = None
-    spec: ModelService | BundleSpec | None = None
+    spec: _Spec = None
     flow = Flow()
     named: tuple[UnitRef, ...] = ()
-    if isinstance(parsed, ModelServiceFile | BundleFile) and not findings and draft.trusted:
-        spec, problems = _spec(parsed, draft.name, layer.value, settings)
+    owns: Claim | None = None
+    if isinstance(parsed, _FILES) and whole and draft.trusted:
+        spec, problems = _spec(parsed, ref, layer.value, settings)
+        owns = _claim(parsed, namespace)
         problems += [Problem(*found) for found in pace_problems(parsed.spec)]
         flow = flow_of(parsed.spec, namespace, settings.flow)
         named = tuple(
@@ -132,10 +158,11 @@ def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
         )
         findings += [complain(problem) for problem in problems]
         findings += ready_findings(parsed.spec, draft, layer, unit)
+    good = all(finding.severity is not Severity.ERROR for finding in findings)
     return Compiled(
         ref,
         draft.location,
-        spec=None if findings else spec,
+        spec=spec if isinstance(spec, ModelService | BundleSpec) and good else None,
         raw=value,
         places=layer.places,
         findings=tuple(findings),
@@ -143,7 +170,21 @@ def compile_draft(draft: Draft, settings: UnitSettings) -> Compiled:
         lines=tuple(sorted((dotted(at), place) for at, place in layer.places.items())),
         flow=flow,
         named=named,
+        policy=spec if isinstance(spec, ScalePolicy) and good else None,
+        owns=owns,
     )
+
+
+def _claim(parsed: BaseModel, namespace: str) -> Claim | None:
+    """The workload that the file names as its own; None where it makes its own or leaves it."""
+    if isinstance(parsed, ScalePolicyFile):
+        return Claim(target_of(parsed.spec, namespace), ("spec", "target", "name"))
+    if not isinstance(parsed, ModelServiceFile) or parsed.spec.adopt is None:
+        return None
+    if parsed.spec.scaling is not None and parsed.spec.scaling.mode == "External":
+        return None
+    workload = ObjectRef("apps", "Deployment", namespace, parsed.spec.adopt.name)
+    return Claim(workload, ("spec", "adopt", "name"))
 
 
 def _merged(draft: Draft, ref: UnitRef | None, settings: UnitSettings) -> Layer:
@@ -171,12 +212,20 @@ def _header_problems(value: dict[str, Any], namespace: str) -> list[Problem]:
 
 
 def _spec(
-    parsed: BaseModel, name: str, merged: dict[str, Any], settings: UnitSettings
-) -> tuple[ModelService | BundleSpec, list[Problem]]:
+    parsed: BaseModel, ref: UnitRef | None, merged: dict[str, Any], settings: UnitSettings
+) -> tuple[_Spec, list[Problem]]:
+    """The converted spec, None where something stands against it, and what is wrong with it."""
+    sources = None if settings.sources is None else dict(settings.sources)
+    name, namespace = (ref.name, ref.namespace) if ref is not None else ("", "")
     if isinstance(parsed, ModelServiceFile):
-        problems = list(service_problems(parsed.spec, settings.pools))
+        problems = list(service_problems(parsed.spec, settings.pools, sources))
+        if _stops(problems):
+            return None, problems
         pools = settings.pools or ()
         return service_from_spec(name, parsed.spec, merged["spec"], pools), problems
+    if isinstance(parsed, ScalePolicyFile):
+        problems = list(policy_problems(parsed.spec, sources))
+        return None if _stops(problems) else policy_from_spec(parsed.spec, namespace), problems
     assert isinstance(parsed, BundleFile)
     render = parsed.spec.render
     if (render.manifests is None) == (render.jinja is None):
@@ -184,6 +233,10 @@ def _spec(
         message = f"needs exactly one of manifests and jinja, {given} given"
         return parsed.spec, [Problem(("spec", "render"), "bundle-render", message)]
     return parsed.spec, []
+
+
+def _stops(problems: list[Problem]) -> bool:
+    return any(problem.severity is Severity.ERROR for problem in problems)
 
 
 def _digest(ref: UnitRef | None, path: str, value: dict[str, Any]) -> str:

@@ -59,16 +59,16 @@ def read_fleet(path: str, data: bytes, tracked_ref: str = "") -> FleetRead:
     include = _patterns(document, path, "include", file.spec.include)
     templates = _patterns(document, path, "templates", file.spec.templates)
     folders = tuple(pattern.path for pattern in templates)
+    fleet = fleet_from_file(file, document.location, folders)
     settings = UnitSettings(
         namespace=file.spec.defaults.namespace or "",
         defaults=_defaults(layer),
         patches=_patches(file, layer, document),
         pools=tuple(pool.name for pool in file.spec.pools),
         flow=Flow(timeout_ms=file.spec.timeout, retry_ms=file.spec.retry_interval),
+        sources=tuple((source.name, source.type) for source in fleet.metric_sources),
     )
-    return FleetRead(
-        fleet_from_file(file, document.location, folders), settings, include, templates
-    )
+    return FleetRead(fleet, settings, include, templates)
 
 
 def fleet_findings(path: str, data: bytes) -> tuple[Finding, ...]:
@@ -130,7 +130,7 @@ def _checked(document: Document, tracked_ref: str) -> tuple[FleetFile | None, La
     value, refusals = take_out_refused("Fleet", layer.value)
     for refusal in refusals:
         complain(refusal.field, "not-implemented-yet", refusal.message)
-    quiet: list[Field] = [*document.bad, *(refusal.field for refusal in refusals)]
+    quiet: list[Field] = [*document.bad, *(r.field for r in refusals if not r.in_schema)]
     if value.get("apiVersion") != API_VERSION:
         given = value.get("apiVersion")
         message = f"is {given!r}" if isinstance(given, str) else "is required"
@@ -174,7 +174,7 @@ def _default_findings(value: dict[str, Any], locate: Any, quiet: list[Field]) ->
         for r in refusals
     ]
     inner = [("spec", *at[len(_DEFAULTS) :]) for at in quiet if at[: len(_DEFAULTS)] == _DEFAULTS]
-    inner += [refusal.field for refusal in refusals]
+    inner += [refusal.field for refusal in refusals if not refusal.in_schema]
     try:
         ModelServiceFile.model_validate(partial)
     except ValidationError as error:

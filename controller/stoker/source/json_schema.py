@@ -14,6 +14,7 @@ from stoker.source.durations import DURATION_PATTERN, duration_text
 from stoker.source.schema_bundle import BundleFile
 from stoker.source.schema_fleet import FleetFile
 from stoker.source.schema_health import HealthPolicyFile
+from stoker.source.schema_policy import ScalePolicyFile
 from stoker.source.schema_service import ModelServiceFile
 
 __all__ = ["schema_of", "schemas"]
@@ -25,6 +26,7 @@ _KINDS: dict[str, type[BaseModel]] = {
     "Fleet": FleetFile,
     "HealthPolicy": HealthPolicyFile,
     "ModelService": ModelServiceFile,
+    "ScalePolicy": ScalePolicyFile,
 }
 
 

@@ -21,6 +21,9 @@ _OPAQUE: tuple[Field, ...] = (
 )
 _RIVALS = {"replicas": "scaling", "scaling": "replicas"}
 """Of two layers that say who decides the count, the later one counts."""
+_SCALING: Field = ("spec", "scaling")
+_ELSEWHERE = {"mode": "External"}
+"""A layer that says so of scaling drops what earlier ones said of it: nothing may stand beside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,9 @@ def _merge(
             if patch.get(name) is not None and rival not in patch and rival in merged:
                 del merged[rival]
                 _forget(places, (*at, rival))
+    if at == _SCALING and patch.items() >= _ELSEWHERE.items():
+        merged = {}
+        _forget(places, at)
     opaque = any(at[: len(each)] == each for each in _OPAQUE)
     for key, new in patch.items():
         here = (*at, key)

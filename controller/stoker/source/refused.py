@@ -2,13 +2,14 @@
 
 A person who writes `update` and sees it accepted believes it. So each such field is
 answered with `not-implemented-yet`, distinct from a misspelt one. Called on the raw values
-of every document, before its schema is checked; what is refused is taken out.
+of every document, before its schema is checked; what is refused is taken out, unless the
+schema has it already: then its other faults are told too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -27,11 +28,37 @@ REFUSED_KINDS = ("ScalePolicy",)
 
 _METADATA = ("metadata.annotations", "metadata.labels")
 
+UNDECIDED_SOURCES = ("spec.metricSources",)
+UNDECIDED_BUDGETS = ("spec.maxGPUs", "spec.pools[].maxGPUs")
+UNDECIDED_SCALING = (
+    "spec.scaling.algorithm",
+    "spec.scaling.blindFor",
+    "spec.scaling.capacity",
+    "spec.scaling.drainWindow",
+    "spec.scaling.headroomPercent",
+    "spec.scaling.interval",
+    "spec.scaling.load",
+    "spec.scaling.maxGPUs",
+    "spec.scaling.maxReplicas",
+    "spec.scaling.metrics",
+    "spec.scaling.metrics[].value",
+    "spec.scaling.minReplicas",
+    "spec.scaling.scaleDown",
+    "spec.scaling.scaleToZero",
+    "spec.scaling.scheduled",
+    "spec.scaling.slo",
+)
+UNDECIDED_MODES = ("Stoker",)
+"""The switch of counts that follow load: all of it is in the schemas, checked and converted, and
+refused until decide obeys it. A name that is taken out of these four is accepted at once; with
+no mode left here `scaling` without a mode is accepted too."""
+
 REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
     "Fleet": (
         *_METADATA,
         "spec.dependsOn",
-        "spec.metricSources",
+        *UNDECIDED_BUDGETS,
+        *UNDECIDED_SOURCES,
         "spec.policies",
     ),
     "ModelService": (
@@ -41,20 +68,7 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         "spec.render.manifests",
         "spec.render.overlays",
         "spec.render.patches",
-        "spec.scaling.algorithm",
-        "spec.scaling.blindFor",
-        "spec.scaling.capacity",
-        "spec.scaling.drainWindow",
-        "spec.scaling.headroomPercent",
-        "spec.scaling.interval",
-        "spec.scaling.load",
-        "spec.scaling.maxReplicas",
-        "spec.scaling.metrics",
-        "spec.scaling.minReplicas",
-        "spec.scaling.scaleDown",
-        "spec.scaling.scaleToZero",
-        "spec.scaling.scheduled",
-        "spec.scaling.slo",
+        *UNDECIDED_SCALING,
     ),
     "Bundle": (
         *_METADATA,
@@ -63,16 +77,22 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
         "spec.render.overlays",
         "spec.render.patches",
     ),
+    "ScalePolicy": (*_METADATA, *UNDECIDED_SCALING),
 }
 """By kind; `[]` stands for every item of a list."""
 
 REFUSED_VALUES: dict[str, dict[str, tuple[str, ...]]] = {
     "ModelService": {
-        "spec.scaling.mode": ("Stoker",),
+        "spec.scaling.mode": UNDECIDED_MODES,
+    },
+    "ScalePolicy": {
+        "spec.scaling.mode": UNDECIDED_MODES,
     },
 }
 """Values of fields that are obeyed otherwise."""
 
+_IN_SCHEMA = ("spec.scaling", *UNDECIDED_SOURCES, *UNDECIDED_BUDGETS)
+"""Patterns below these are known to the schemas."""
 
 Rule: TypeAlias = Callable[[str, Any], str]
 """Name and value of a field to why it is refused; empty when it is not."""
@@ -80,10 +100,11 @@ Rule: TypeAlias = Callable[[str, Any], str]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One refused field or value."""
+    """One refused field or value. `in_schema`: it is left in, and its own faults are told."""
 
     field: Field
     message: str
+    in_schema: bool = False
 
 
 def take_out_refused(kind: str, value: dict[str, Any]) -> tuple[dict[str, Any], list[Refusal]]:
@@ -92,12 +113,20 @@ def take_out_refused(kind: str, value: dict[str, Any]) -> tuple[dict[str, Any], 
     The given value is left as it is; unchanged parts are shared.
     """
     refusals: list[Refusal] = []
-    for pattern in REFUSED_FIELDS.get(kind, ()):
-        value = _without(value, pattern.split("."), (), refusals, _always)
-    for pattern, names in REFUSED_VALUES.get(kind, {}).items():
-        value = _without(value, pattern.split("."), (), refusals, partial(_named, names))
-    if kind == "ModelService":
-        value = _without_unsaid_mode(value, refusals)
+    if kind in REFUSED_KINDS:
+        refusals.append(Refusal(("kind",), f"{kind} is not implemented yet", in_schema=True))
+    rules: list[tuple[str, Rule]] = [(pattern, _always) for pattern in REFUSED_FIELDS.get(kind, ())]
+    rules += [(p, partial(_named, names)) for p, names in REFUSED_VALUES.get(kind, {}).items()]
+    for pattern, why in rules:
+        found: list[Refusal] = []
+        left = _without(value, pattern.split("."), (), found, why)
+        in_schema = pattern.startswith(_IN_SCHEMA)
+        if in_schema and kind in REFUSED_KINDS:
+            continue
+        refusals += [replace(refusal, in_schema=in_schema) for refusal in found]
+        value = value if in_schema else left
+    if kind not in REFUSED_KINDS:
+        refusals += _unsaid_mode(kind, value, refusals)
     return value, refusals
 
 
@@ -151,14 +180,14 @@ def _named(names: tuple[str, ...], name: str, value: Any) -> str:
     return f"{name} {value} is not implemented yet" if value in names else ""
 
 
-def _without_unsaid_mode(value: dict[str, Any], refusals: list[Refusal]) -> dict[str, Any]:
-    """Refuse a scaling block that names no mode: its default, Stoker, is not there yet."""
+def _unsaid_mode(kind: str, value: dict[str, Any], refusals: list[Refusal]) -> list[Refusal]:
+    """Refuse a scaling block that names no mode while its default is refused."""
     spec = value.get("spec")
-    if not isinstance(spec, dict) or not isinstance(spec.get("scaling"), dict):
-        return value
-    if spec["scaling"].get("mode") is not None:
-        return value
-    if not any(refusal.field == ("spec", "scaling", "mode") for refusal in refusals):
-        message = "scaling.mode Stoker (the default) is not implemented yet; External is"
-        refusals.append(Refusal(("spec", "scaling"), message))
-    return {**value, "spec": {key: item for key, item in spec.items() if key != "scaling"}}
+    scaling = spec.get("scaling") if isinstance(spec, dict) else None
+    default = REFUSED_VALUES.get(kind, {}).get("spec.scaling.mode")
+    if not isinstance(scaling, dict) or scaling.get("mode") is not None or not default:
+        return []
+    if any(refusal.field[:2] == ("spec", "scaling") for refusal in refusals):
+        return []
+    message = f"scaling.mode {default[0]} (the default) is not implemented yet; External is"
+    return [Refusal(("spec", "scaling"), message, in_schema=True)]

@@ -13,13 +13,9 @@ from pydantic import Field
 from stoker.errors import SourceLocation, Stalled
 from stoker.git.refs import check_ref
 from stoker.model.fleet import (
-    CapacityType,
     DeletionPolicy,
     Fleet,
     FleetMode,
-    Pin,
-    Pool,
-    Requirement,
     SnapshotDetail,
     StatusSettings,
 )
@@ -37,10 +33,10 @@ from stoker.source.schema_flow import (
     windows_of,
 )
 from stoker.source.schema_moves import FleetDisruptionBlock, disruption_of
+from stoker.source.schema_pools import PoolBlock, pool_problems, pools_of
+from stoker.source.schema_sources import MetricSourceBlock, source_problems, sources_of
 
 __all__ = ["FleetFile", "fleet_from_file", "fleet_problems"]
-
-_PRICE = r"^[0-9]+(\.[0-9]+)?$"
 
 
 class FleetMetadata(Strict):
@@ -55,41 +51,6 @@ class ClusterBlock(Strict):
 
     uid: Annotated[Line, Field(max_length=128)]
     """UID of namespace kube-system; checked before anything else is done."""
-
-
-class ExpressionBlock(Strict):
-    """One requirement on a node label."""
-
-    key: Line
-    """Label key."""
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    """How `values` are compared."""
-    values: list[str] = Field(default_factory=list)
-    """Values for In and NotIn; empty for the others."""
-
-
-class NodeSelectorBlock(Strict):
-    """Which nodes belong to a pool; all labels and expressions must match."""
-
-    match_labels: dict[str, str] = Field(default_factory=dict)
-    """Labels and their values."""
-    match_expressions: list[ExpressionBlock] = Field(default_factory=list)
-    """Requirements on labels."""
-
-
-class PoolBlock(Strict):
-    """A class of nodes."""
-
-    name: LabelName
-    """Name that services use in `placement.pools`."""
-    node_selector: NodeSelectorBlock = Field(default_factory=NodeSelectorBlock)
-    """Which nodes belong to the pool; without it all do."""
-    capacity_type: Literal["OnDemand", "Spot"] = "OnDemand"
-    """What the nodes are: Spot nodes may be taken back at any time."""
-    price_per_gpu_hour: Annotated[str | None, Field(alias="pricePerGPUHour", pattern=_PRICE)] = None
-    """Price of one GPU for an hour, as text: "0.80"."""
-    pin: Literal["Preferred", "Required"] = "Preferred"
-    """Whether a replica may also start on another node of the pool (Preferred) or not."""
 
 
 class PruneBlock(Strict):
@@ -196,6 +157,10 @@ class FleetSpec(PaceSpec):
     """Changes to single units, in order; one that matches no unit is an error."""
     pools: list[PoolBlock] = Field(default_factory=list)
     """Classes of nodes."""
+    metric_sources: list[MetricSourceBlock] = Field(default_factory=list)
+    """Servers that are asked for readings."""
+    max_gpus: Annotated[int | None, Field(alias="maxGPUs", ge=1)] = None
+    """Most GPUs of all replicas of the fleet; services of higher priority have them first."""
     prune: PruneBlock = Field(default_factory=PruneBlock)
     """How objects that left Git are deleted."""
     ignore: list[IgnoreBlock] = Field(default_factory=list)
@@ -239,7 +204,7 @@ def fleet_from_file(
         cluster_uid=spec.cluster.uid,
         mode=FleetMode(spec.mode),
         location=location,
-        pools=tuple(_pool(block) for block in spec.pools),
+        pools=pools_of(spec.pools),
         prune=PruneSettings(PruneMode(spec.prune.mode), MaxUnits(count, percent)),
         status=StatusSettings(
             branch=branch,
@@ -254,6 +219,8 @@ def fleet_from_file(
         change_windows=windows_of(spec.change_windows),
         disruption=disruption_of(spec.disruption),
         most_prefetches=spec.prefetch.max_concurrent,
+        metric_sources=sources_of(spec.metric_sources),
+        max_gpus=spec.max_gpus,
     )
 
 
@@ -264,18 +231,8 @@ def fleet_problems(file: FleetFile, tracked_ref: str) -> Iterator[tuple[FieldPat
     """
     yield from pace_problems(file.spec)
     yield from window_problems(file.spec.change_windows)
-    seen: set[str] = set()
-    for index, pool in enumerate(file.spec.pools):
-        at: FieldPath = ("spec", "pools", index)
-        if pool.name in seen:
-            yield (*at, "name"), "duplicate-pool", f"two pools are named {pool.name!r}", ""
-        seen.add(pool.name)
-        for number, expression in enumerate(pool.node_selector.match_expressions):
-            listing = expression.operator in {"In", "NotIn"}
-            if listing != bool(expression.values):
-                where = (*at, "nodeSelector", "matchExpressions", number)
-                need = "at least one value" if listing else "no values"
-                yield where, "invalid-value", f"{expression.operator} takes {need}", ""
+    yield from source_problems(file.spec.metric_sources)
+    yield from pool_problems(file.spec.pools)
     yield from _ignore_problems(file)
     branch = file.spec.status.branch.removeprefix("refs/heads/")
     where = ("spec", "status", "branch")
@@ -322,21 +279,4 @@ def _ignore_rule(block: IgnoreBlock) -> IgnoreRule:
         namespace=target.namespace or "",
         label_selector=target.label_selector or "",
         annotation_selector=target.annotation_selector or "",
-    )
-
-
-def _pool(block: PoolBlock) -> Pool:
-    selector = block.node_selector
-    return Pool(
-        name=block.name,
-        match_labels=tuple(sorted(selector.match_labels.items())),
-        match_expressions=tuple(
-            sorted(
-                Requirement(e.key, e.operator, tuple(sorted(e.values)))
-                for e in selector.match_expressions
-            )
-        ),
-        capacity_type=CapacityType(block.capacity_type),
-        price_per_gpu_hour=block.price_per_gpu_hour,
-        pin=Pin(block.pin),
     )

@@ -23,6 +23,7 @@ from stoker.source.schema import (
 from stoker.source.schema_flow import FlowSpec
 from stoker.source.schema_groups import GroupTopologyBlock, ParallelismBlock
 from stoker.source.schema_moves import UpdateBlock
+from stoker.source.schema_scaling import ScalingBlock
 
 __all__ = ["ModelServiceFile", "ModelServiceSpec"]
 
@@ -105,13 +106,6 @@ class ResourcesBlock(Strict):
     """What one replica asks of its node beside GPUs."""
     shm: SizeBytes | None = None
     """Size of /dev/shm, which counts as memory."""
-
-
-class ScalingBlock(Strict):
-    """Who decides the count of replicas, instead of `replicas`."""
-
-    mode: Literal["External"]
-    """External: somebody else (an HPA, a person) owns the count."""
 
 
 class PoolRefBlock(Strict):
@@ -296,7 +290,7 @@ class ModelServiceSpec(FlowSpec):
     replicas: Annotated[int, Field(ge=0)] | None = None
     """How many replicas; 1 without this and `scaling`."""
     scaling: ScalingBlock | None = None
-    """Who decides the count of replicas, instead of `replicas`."""
+    """Who decides the count of replicas, and by what; instead of `replicas`."""
     placement: PlacementBlock = Field(default_factory=PlacementBlock)
     """Where replicas run."""
     cache: CacheBlock = Field(default_factory=CacheBlock)

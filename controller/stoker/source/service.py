@@ -7,7 +7,7 @@ called only when there is none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stoker.model.cache import Cache, CacheType, RootDisk
@@ -23,11 +23,13 @@ from stoker.model.fleet import (
 from stoker.model.inference_pool import InferencePool
 from stoker.model.limits import PlacementLimits, Reclaim
 from stoker.model.moves import OnNotice
-from stoker.model.scaling import ScalingMode
+from stoker.model.scaling import MetricSourceType, ScalingMode
 from stoker.source.findings import did_you_mean
 from stoker.source.parallelism import parallel_sizes, parallelism_problems
 from stoker.source.places import Field
 from stoker.source.problem import Problem
+from stoker.source.scaling import scaling_problems
+from stoker.source.scaling_model import scaling_of
 from stoker.source.schema_moves import update_of
 from stoker.source.schema_service import ModelServiceSpec
 
@@ -38,10 +40,20 @@ _HUGGING_FACE = re.compile(r"hf://[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def service_problems(spec: ModelServiceSpec, pools: Sequence[str] | None) -> Iterator[Problem]:
-    """Everything wrong across fields; `pools` are the Fleet's, None when no Fleet is at hand."""
+def service_problems(
+    spec: ModelServiceSpec,
+    pools: Sequence[str] | None,
+    sources: Mapping[str, MetricSourceType] | None = None,
+) -> Iterator[Problem]:
+    """Everything wrong across fields; `pools` and metric `sources` are the Fleet's, None when no
+    Fleet is at hand.
+    """
     yield from _model(spec)
     yield from _counts(spec)
+    if spec.scaling is not None:
+        nodes = spec.parallelism.nodes if spec.parallelism else 1
+        gpus = spec.gpu.count * nodes
+        yield from scaling_problems(spec.scaling, ("spec", "scaling"), sources, gpus)
     if pools is not None:
         yield from _pools(spec, pools)
     yield from _cache(spec)
@@ -113,6 +125,7 @@ def service_from_spec(
         shm_bytes=spec.resources.shm,
         replicas=None if spec.scaling else replicas,
         scaling_mode=ScalingMode(spec.scaling.mode) if spec.scaling else None,
+        scaling=scaling_of(spec.scaling),
         placement_mode=PlacementMode(spec.placement.mode),
         placement_order=PlacementOrder(spec.placement.order),
         signal_max_age_ms=spec.placement.signal_max_age,

@@ -31,6 +31,7 @@ from stoker.source.health_files import (
 )
 from stoker.source.include import FileIndex, left_out_finding, resolve_path
 from stoker.source.memo import SourceMemo
+from stoker.source.owners import owner_findings
 from stoker.source.schema_bundle import BundleSpec
 from stoker.source.trailers import allowed_deletes
 from stoker.source.unit_file import UnitFile, read_unit_file, too_large
@@ -38,7 +39,7 @@ from stoker.source.unit_file import UnitFile, read_unit_file, too_large
 __all__ = ["source"]
 
 _SUGGESTED = 3
-_ACROSS = frozenset({"duplicate-unit", "unknown-dependency", "dependency-circle"})
+_ACROSS = frozenset({"duplicate-unit", "unknown-dependency", "dependency-circle", "second-owner"})
 """Codes of faults that only show beside other units."""
 
 
@@ -121,6 +122,7 @@ def _desired(
     known = known and all(unit.ref is not None for unit in compiled)
     findings += _duplicates(compiled)
     findings += dependency_findings(compiled, known=known)
+    findings += owner_findings(compiled)
     wrong = {finding.unit for finding in findings if finding.code in _ACROSS}
     paths = {blob.path for blob in blobs}
     units, bundle_findings = _units(compiled, index, paths, wrong, memo)

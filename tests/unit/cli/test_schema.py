@@ -38,7 +38,7 @@ def test_examples_are_accepted(path):
         (_MODEL, {"replica": 2}),
         (_MODEL, {"replicas": "two"}),
         (_MODEL, {"drain": {"max": "soon"}}),
-        (_MODEL, {"scaling": {"mode": "External", "interval": "5s"}}),
+        (_MODEL, {"render": {"overlays": []}}),
         (_BUNDLE, {"render": {"manifests": []}}),
     ],
     ids=["unknown key", "wrong type", "no duration", "not implemented", "empty list"],

@@ -18,10 +18,18 @@ from builders import (
 )
 from stoker.check import check
 from stoker.decide import decide
+from stoker.decide.slow_starts import SlowStarts
 from stoker.errors import Severity
 from stoker.model.history import History
 from stoker.model.manifest import ManifestSet
 from stoker.model.plan import SlowStart
+from stoker.model.scaling import (
+    ScaleToZero,
+    Scaling,
+    ScrapeQuery,
+    WakeSource,
+    ZeroPolicy,
+)
 from stoker.model.start_samples import Starts, StartSample
 from unit.decide.index import a_case, an_index
 
@@ -46,8 +54,8 @@ def starts(**totals):
     return Starts.bounded(rings, ())
 
 
-def the_plan(deadline_minutes, learned, nodes=(COLD_NODE, WARM_NODE)):
-    unit = a_unit(cold_start_deadline_ms=deadline_minutes * MINUTE)
+def the_plan(deadline_minutes, learned, nodes=(COLD_NODE, WARM_NODE), **fields):
+    unit = a_unit(cold_start_deadline_ms=deadline_minutes * MINUTE, **fields)
     desired = a_desired(unit)
     history = History(starts=learned)
     plan = decide(desired, (a_shape(unit),), a_snapshot(*nodes), history, NOW_MS)
@@ -110,3 +118,61 @@ def test_check_warns_at_the_line_with_both_numbers_and_how_many_starts():
         "up to 540 s, by 5 starts of this fleet"
     )
     assert finding.hint.endswith("set at least 540s")
+
+
+def holding(*holds, policy=ZeroPolicy.AFTER_IDLE):
+    wake = tuple(
+        WakeSource(f"w{number}", ScrapeQuery("queue", source="epp"), minutes * MINUTE)
+        for number, minutes in enumerate(holds)
+    )
+    return Scaling(0, 4, scale_to_zero=ScaleToZero(policy, wake=wake))
+
+
+def short(scaling, learned):
+    case = a_case(a_unit(pools=("l4",), scaling=scaling))
+    index = an_index(COLD_NODE, WARM_NODE, cases=(case,), starts=learned)
+    return SlowStarts(index.estimates, (COLD_NODE, WARM_NODE)).over_hold(case)
+
+
+def test_a_start_that_outlasts_the_shortest_hold_is_found():
+    """Issue D: a hold below the measured P90 is warned about."""
+    found = short(holding(20, 5), starts(cold=[7, 7, 8, 9, 9]))
+
+    assert SlowStart("g6.xlarge", "image no, weights no", 9 * MINUTE, 5) == found
+
+
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        None,
+        holding(5, policy=ZeroPolicy.NEVER),
+        holding(0),
+        holding(),
+        holding(9),
+    ],
+    ids=["no scaling", "never at zero", "nothing holds", "nothing wakes", "long enough"],
+)
+def test_no_hold_is_too_short_where_nobody_waits_or_long_enough(scaling):
+    assert short(scaling, starts(cold=[9] * 5)) is None
+
+
+def test_the_warning_says_at_which_source_the_first_client_gets_an_error():
+    learned = starts(cold=[9] * 5)
+    desired, plan = the_plan(20, learned, scaling=holding(20, 5))
+
+    (checked,) = check(desired, (ManifestSet(desired.units[0].ref),), plan=plan)
+
+    (finding,) = checked.findings
+    assert checked.complete
+    assert ("hold-below-starts", Severity.WARNING) == (finding.code, finding.severity)
+    assert "spec.scaling.scaleToZero.wake[1].hold" == finding.field
+    assert "w1 holds a request for 300 s, but 90% of starts on g6.xlarge" in finding.message
+    assert "the first client gets an error then" in finding.message
+
+
+def test_a_service_may_have_both_warnings():
+    desired, plan = the_plan(5, starts(cold=[9] * 5), scaling=holding(5))
+
+    (checked,) = check(desired, (ManifestSet(desired.units[0].ref),), plan=plan)
+
+    assert ["deadline-below-starts", "hold-below-starts"] == [f.code for f in checked.findings]

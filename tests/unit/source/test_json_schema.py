@@ -20,7 +20,7 @@ def walk(schema: Any):
 def test_one_schema_a_kind_in_draft_07():
     made = schemas()
 
-    assert list(made) == ["Bundle", "Fleet", "HealthPolicy", "ModelService"]
+    assert list(made) == ["Bundle", "Fleet", "HealthPolicy", "ModelService", "ScalePolicy"]
     for kind, schema in made.items():
         assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
         assert schema["properties"]["kind"]["const"] == kind

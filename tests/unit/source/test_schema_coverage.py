@@ -8,9 +8,22 @@ from typing import Any
 import pytest
 import yaml
 
+from stoker.errors import SourceLocation
 from stoker.source.check_file import check_file
 from stoker.source.fleet_file import read_fleet
-from stoker.source.refused import REFUSED_FIELDS, REFUSED_VALUES
+from stoker.source.refused import (
+    REFUSED_FIELDS,
+    REFUSED_KINDS,
+    REFUSED_VALUES,
+    UNDECIDED_BUDGETS,
+    UNDECIDED_MODES,
+    UNDECIDED_SCALING,
+    UNDECIDED_SOURCES,
+)
+from stoker.source.scaling_model import scaling_of
+from stoker.source.schema_fleet import FleetFile, fleet_from_file
+from stoker.source.schema_scaling import ScalingBlock
+from stoker.source.schema_sources import MetricSourceBlock, sources_of
 from unit.source.source_builders import BUNDLE, FLEET, SERVICE, desired_of, with_spec
 
 EXAMPLE = Path(__file__).with_name("design_example.yaml").read_text("utf-8")
@@ -42,6 +55,10 @@ OBEYED = {
     "Bundle": {"spec.render.manifests", "spec.render.jinja", *FLOW},
 }  # fmt: skip
 """What the first release obeys, as the issue lists it."""
+SCALING_FIELDS = {f"spec.scaling.{i.alias or n}" for n, i in ScalingBlock.model_fields.items()}
+OBEYED["ModelService"] |= SCALING_FIELDS - set(UNDECIDED_SCALING)
+OBEYED["Fleet"] |= {"spec.metricSources", "spec.maxGPUs"} - {*UNDECIDED_SOURCES, *UNDECIDED_BUDGETS}
+"""As the switch of refused.py stands; what becomes of each is tested in test_scaling.py."""
 
 
 def leaves(value: Any, at: str = "") -> set[str]:
@@ -75,7 +92,7 @@ def test_each_field_of_the_design_is_obeyed_or_refused(kind):
     assert accepted == {
         leaf for leaf in fields if below(leaf, OBEYED[kind]) and not below(leaf, refused)
     }
-    overlap = {field for field in refused if below(field, OBEYED[kind])}
+    overlap = {field for field in refused if below(field, OBEYED[kind]) and "[]" not in field}
     assert overlap == set(), "obeyed fields are not refused"
     named = set(REFUSED_FIELDS[kind]) - {"metadata.labels", "metadata.annotations"}
     assert refused == named, "every line of the table stands in the example"
@@ -100,18 +117,21 @@ def test_every_refused_field_has_line_and_column():
 def test_values_that_are_not_obeyed_yet_are_refused(field, value):
     _, top, name = field.split(".")
 
-    desired = desired_of({"models/q.yaml": with_spec(f"{top}: {{{name}: {value}}}")})
+    desired = desired_of(
+        {"models/q.yaml": with_spec(f"{top}: {{{name}: {value}, maxReplicas: 4}}")}
+    )
 
-    assert [(f.code, f.field) for f in desired.findings] == [("not-implemented-yet", field)]
+    assert [("not-implemented-yet", field)] == [
+        (f.code, f.field) for f in desired.findings if f.field == field
+    ]
     assert [str(ref) for ref in desired.broken] == ["ModelService/llm/qwen"]
 
 
 def test_a_scaling_block_without_mode_means_the_mode_that_is_not_there_yet():
     desired = desired_of({"models/q.yaml": with_spec("scaling: {}")})
 
-    assert [(f.code, f.field) for f in desired.findings] == [
-        ("not-implemented-yet", "spec.scaling")
-    ]
+    told = {(f.code, f.field) for f in desired.findings}
+    assert bool(UNDECIDED_MODES) == (("not-implemented-yet", "spec.scaling") in told)
 
 
 @pytest.mark.parametrize("name", ["labels", "annotations"])
@@ -133,6 +153,7 @@ def test_a_scale_policy_is_refused_and_stays_a_unit():
 
     assert [(f.code, f.field) for f in desired.findings] == [("not-implemented-yet", "kind")]
     assert [str(ref) for ref in desired.broken] == ["ScalePolicy/llm/other"]
+    assert REFUSED_KINDS == ("ScalePolicy",)
     assert desired.unit_set_known
     assert len(desired.units) == 1
 
@@ -271,7 +292,8 @@ def test_the_table_names_every_field_of_a_service():
     from stoker.source.schema_service import ModelServiceSpec  # noqa: PLC0415
 
     flow = {each.removeprefix("spec.") for each in FLOW - {"spec.dependsOn"}}
-    assert schema_leaves(ModelServiceSpec) == set(SERVICE_CHANGES) | flow
+    scaling = {f"scaling.{field}" for field in SCALING_CHANGES}
+    assert schema_leaves(ModelServiceSpec) == set(SERVICE_CHANGES) | scaling | flow
 
 
 @pytest.mark.parametrize("field", [f for f, v in SERVICE_CHANGES.items() if v is not None])
@@ -302,6 +324,95 @@ def test_changing_a_field_changes_the_service(field):
     assert (before.findings, after.findings) == ((), ())
     assert before.units[0].spec != after.units[0].spec
     assert before.units[0].digest != after.units[0].digest
+
+
+SCALING_CHANGES = {
+    "minReplicas": "minReplicas: 2",
+    "maxReplicas": "maxReplicas: 9",
+    "maxGPUs": "maxGPUs: 8",
+    "interval": "interval: 5s",
+    "algorithm": "algorithm: Ratio",
+    "load.source": "load: {source: other, query: up}",
+    "load.query": "load: {source: main, query: down}",
+    "load.scrape.metric": "load: {scrape: {metric: n}}",
+    "load.scrape.aggregate": "load: {scrape: {metric: m, aggregate: sum}}",
+    "load.scrape.source": "load: {scrape: {metric: m, source: epp}}",
+    "slo.ttftP95": "slo: {ttftP95: 2s}",
+    "slo.itlP95": "slo: {itlP95: 60ms}",
+    "metrics[].name": "metrics: [{name: b, scrape: {metric: m}, targetPerReplica: '1'}]",
+    "metrics[].scrape.metric": "metrics: [{name: a, scrape: {metric: n}, targetPerReplica: '1'}]",
+    "metrics[].scrape.aggregate": "metrics: [{name: a, scrape: {metric: m, aggregate: max}, targetPerReplica: '1'}]",
+    "metrics[].scrape.source": "metrics: [{name: a, scrape: {metric: m, source: epp}, targetPerReplica: '1'}]",
+    "metrics[].prometheus.source": "metrics: [{name: a, prometheus: {source: main, query: up}, targetPerReplica: '1'}]",
+    "metrics[].prometheus.query": "metrics: [{name: a, prometheus: {source: main, query: down}, targetPerReplica: '1'}]",
+    "metrics[].decision.source": "metrics: [{name: a, decision: {source: judge, serviceId: x}}]",
+    "metrics[].decision.serviceId": "metrics: [{name: a, decision: {source: judge, serviceId: y}}]",
+    "metrics[].decision.namespace": "metrics: [{name: a, decision: {source: judge, serviceId: x, namespace: z}}]",
+    "metrics[].decision.path": "metrics: [{name: a, decision: {source: judge, serviceId: x, path: /v1}}]",
+    "metrics[].targetPerReplica": "metrics: [{name: a, scrape: {metric: m}, targetPerReplica: '2'}]",
+    "metrics[].value": "metrics: [{name: a, scrape: {metric: m}, targetPerReplica: '1', value: Total}]",
+    "capacity.prefillTokensPerSecond": "capacity: {prefillTokensPerSecond: 2, decodeTokensPerSecond: 1}",
+    "capacity.decodeTokensPerSecond": "capacity: {prefillTokensPerSecond: 1, decodeTokensPerSecond: 2}",
+    "headroomPercent": "headroomPercent: 10",
+    "drainWindow": "drainWindow: 1m",
+    "blindFor": "blindFor: 1m",
+    "scaleDown.stabilizationWindow": "scaleDown: {stabilizationWindow: 0s}",
+    "scaleDown.maxStep": "scaleDown: {maxStep: 1}",
+    "scaleDown.behavior": "scaleDown: {behavior: None}",
+    "scaleDown.deletionCost.source": "scaleDown: {deletionCost: {source: other, query: up}}",
+    "scaleDown.deletionCost.query": "scaleDown: {deletionCost: {source: main, query: down}}",
+    "scaleToZero.policy": "scaleToZero: {policy: AfterIdle}",
+    "scaleToZero.idle": "scaleToZero: {idle: 1m}",
+    "scaleToZero.breachCost": "scaleToZero: {breachCost: '2'}",
+    "scaleToZero.wake[].name": "scaleToZero: {wake: [{name: b}]}",
+    "scaleToZero.wake[].scrape.source": "scaleToZero: {wake: [{name: a, scrape: {source: y, metric: m}}]}",
+    "scaleToZero.wake[].scrape.metric": "scaleToZero: {wake: [{name: a, scrape: {source: x, metric: n}}]}",
+    "scaleToZero.wake[].scrape.aggregate": "scaleToZero: {wake: [{name: a, scrape: {source: x, metric: m, aggregate: max}}]}",
+    "scaleToZero.wake[].prometheus.source": "scaleToZero: {wake: [{name: a, prometheus: {source: main, query: up}}]}",
+    "scaleToZero.wake[].prometheus.query": "scaleToZero: {wake: [{name: a, prometheus: {source: main, query: down}}]}",
+    "scaleToZero.wake[].decision.source": "scaleToZero: {wake: [{name: a, decision: {source: main, serviceId: x}}]}",
+    "scaleToZero.wake[].decision.serviceId": "scaleToZero: {wake: [{name: a, decision: {source: main, serviceId: y}}]}",
+    "scaleToZero.wake[].decision.namespace": "scaleToZero: {wake: [{name: a, decision: {source: main, serviceId: x, namespace: z}}]}",
+    "scaleToZero.wake[].decision.path": "scaleToZero: {wake: [{name: a, decision: {source: main, serviceId: x, path: /v1}}]}",
+    "scaleToZero.wake[].scheduled": None,
+    "scaleToZero.wake[].hold": "scaleToZero: {wake: [{name: a, hold: 1m}]}",
+    "scheduled[].name": "scheduled: [{name: b, schedule: 0 8 * * *, duration: 1h, minReplicas: 2}]",
+    "scheduled[].schedule": "scheduled: [{name: a, schedule: 0 9 * * *, duration: 1h, minReplicas: 2}]",
+    "scheduled[].duration": "scheduled: [{name: a, schedule: 0 8 * * *, duration: 2h, minReplicas: 2}]",
+    "scheduled[].timeZone": "scheduled: [{name: a, schedule: 0 8 * * *, duration: 1h, minReplicas: 2, timeZone: Asia/Tokyo}]",
+    "scheduled[].minReplicas": "scheduled: [{name: a, schedule: 0 8 * * *, duration: 1h, minReplicas: 3}]",
+    "scheduled[].maxReplicas": "scheduled: [{name: a, schedule: 0 8 * * *, duration: 1h, minReplicas: 2, maxReplicas: 9}]",
+}  # fmt: skip
+"""Every further field of spec.scaling, with a block that differs in it from `scaling_base`; a
+wake source's `scheduled` is only checked: the schedule itself wakes (test_scaling.py)."""
+
+SCALING_BASES = {
+    "load.scrape": "load: {scrape: {metric: m}}",
+    "load": "load: {source: main, query: up}",
+    "metrics[].prometheus": "metrics: [{name: a, prometheus: {source: other, query: up}, targetPerReplica: '1'}]",
+    "metrics[].decision": "metrics: [{name: a, decision: {source: main, serviceId: x}}]",
+    "metrics[]": "metrics: [{name: a, scrape: {metric: m}, targetPerReplica: '1'}]",
+    "capacity": "capacity: {prefillTokensPerSecond: 1, decodeTokensPerSecond: 1}",
+    "scaleDown.deletionCost": "scaleDown: {deletionCost: {source: main, query: up}}",
+    "scaleToZero.wake[].scrape": "scaleToZero: {wake: [{name: a, scrape: {source: x, metric: m}}]}",
+    "scaleToZero.wake[].prometheus": "scaleToZero: {wake: [{name: a, prometheus: {source: other, query: up}}]}",
+    "scaleToZero.wake[].decision": "scaleToZero: {wake: [{name: a, decision: {source: judge, serviceId: x}}]}",
+    "scaleToZero.wake[]": "scaleToZero: {wake: [{name: a}]}",
+    "scheduled[]": "scheduled: [{name: a, schedule: 0 8 * * *, duration: 1h, minReplicas: 2}]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", [f for f, v in SCALING_CHANGES.items() if v is not None])
+def test_changing_a_field_of_scaling_changes_what_decide_reads(field):
+    """A field that reaches no dataclass could not be obeyed by anybody."""
+    base = next((v for k, v in SCALING_BASES.items() if field.startswith(k)), "{}")
+    before = {"maxReplicas": 8, **yaml.safe_load(base)}
+
+    after = {**before, **yaml.safe_load(str(SCALING_CHANGES[field]))}
+
+    assert scaling_of(ScalingBlock.model_validate(before)) != scaling_of(
+        ScalingBlock.model_validate(after)
+    )
 
 
 FLEET_CHANGES = {
@@ -357,7 +468,54 @@ FLEET_ELSEWHERE = {
 def test_the_table_names_every_field_of_a_fleet():
     from stoker.source.schema_fleet import FleetSpec  # noqa: PLC0415
 
-    assert schema_leaves(FleetSpec) == set(FLEET_CHANGES) | FLEET_ELSEWHERE
+    sources = {f"metricSources[].{field}" for field in SOURCE_CHANGES} | set(BUDGET_CHANGES)
+    assert schema_leaves(FleetSpec) == set(FLEET_CHANGES) | sources | FLEET_ELSEWHERE
+
+
+BUDGET_CHANGES = {
+    "maxGPUs": "maxGPUs: 8",
+    "pools[].maxGPUs": "pools: [{name: l4, maxGPUs: 8}, {name: h100}]",
+}
+
+
+@pytest.mark.parametrize("field", BUDGET_CHANGES)
+def test_changing_a_budget_changes_the_fleet(field):
+    base = yaml.safe_load(FLEET)
+    changed = {**base, "spec": {**base["spec"], **yaml.safe_load(BUDGET_CHANGES[field])}}
+    before, after = (
+        fleet_from_file(FleetFile.model_validate(each), SourceLocation(), ())
+        for each in (base, changed)
+    )
+
+    assert before != after
+
+
+SOURCE = {"name": "a", "prometheus": {"url": "http://x"}}
+SOURCE_CHANGES = {
+    "name": {**SOURCE, "name": "b"},
+    "prometheus.url": {"name": "a", "prometheus": {"url": "http://y"}},
+    "prometheus.headersFrom[].secretRef.name": {
+        "name": "a",
+        "prometheus": {"url": "http://x", "headersFrom": [{"secretRef": {"name": "s"}}]},
+    },
+    "decision.url": {"name": "a", "decision": {"url": "http://x"}},
+    "scrape.url": {"name": "a", "scrape": {"url": "http://x"}},
+    "decision.headersFrom[].secretRef.name": {
+        "name": "a",
+        "decision": {"url": "http://x", "headersFrom": [{"secretRef": {"name": "s"}}]},
+    },
+}
+"""Every field of a metric source, each with a source that differs in it from SOURCE."""
+
+
+@pytest.mark.parametrize("field", SOURCE_CHANGES)
+def test_changing_a_field_of_a_source_changes_whom_signals_asks(field):
+    before, after = (
+        sources_of([MetricSourceBlock.model_validate(block)])
+        for block in (SOURCE, SOURCE_CHANGES[field])
+    )
+
+    assert before != after
 
 
 @pytest.mark.parametrize("field", FLEET_CHANGES)
