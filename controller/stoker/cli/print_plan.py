@@ -14,6 +14,7 @@ from stoker.model.fleet import Desired, ModelService
 from stoker.model.plan import Plan, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.snapshot import Snapshot
+from stoker.model.times import span
 from stoker.objects import names
 from stoker.sim.foresee import Forecast, ServiceForecast, Step
 
@@ -38,14 +39,7 @@ _WARM = frozenset({"Serving", "Warm"})
 
 def duration(milliseconds: int | None) -> str:
     """`55s`, `2m40s`, `1h05m`; `never` for None."""
-    if milliseconds is None:
-        return "never"
-    seconds = -(-milliseconds // 1000)
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes:02d}m"
-    return f"{minutes}m{seconds:02d}s" if minutes else f"{seconds}s"
+    return "never" if milliseconds is None else span(milliseconds)
 
 
 def only_namespace(plan: Plan, namespace: str) -> Plan:

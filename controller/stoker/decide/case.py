@@ -11,7 +11,7 @@ from stoker.decide.bars import NO_BARS, Bars
 from stoker.decide.booking import Need
 from stoker.decide.eligible import Ask
 from stoker.model.cache import CacheType
-from stoker.model.fleet import Fleet, ModelService
+from stoker.model.fleet import Fleet, ModelService, WhenFull
 from stoker.model.prefetch import IMAGE_URI
 from stoker.model.refs import UnitRef
 from stoker.model.shape import UnitShape
@@ -23,7 +23,8 @@ __all__ = ["Case", "canonical_image", "case_from"]
 @dataclass(frozen=True, slots=True)
 class Case:
     """A service that can be decided. `state` is what stands of it, `image` the whole name
-    of its engine image, `bars` what starts of it that failed forbid now.
+    of its engine image, `bars` what starts of it that failed forbid now, `when_full` tells of
+    an override of whenFull (`spec` has what is in force), which may be one that nobody can read.
     """
 
     ref: UnitRef
@@ -33,6 +34,8 @@ class Case:
     state: ServiceState
     image: str
     bars: Bars = NO_BARS
+    when_full: str = ""
+    when_full_unread: bool = False
 
     @property
     def rev(self) -> str:
@@ -48,6 +51,11 @@ class Case:
     def gpus(self) -> int:
         """GPUs of one replica; of a group those of all its pods."""
         return self.need.gpus * self.spec.nodes
+
+    @property
+    def asks_no_nodes(self) -> bool:
+        """Whether it is certain that no node is to be asked for."""
+        return self.spec.when_full is WhenFull.HOLD and not self.when_full_unread
 
     @property
     def weights(self) -> tuple[str, str]:

@@ -31,8 +31,9 @@ from stoker.decide.transition import Step
 from stoker.decide.turn import Turn, decided
 from stoker.decide.turns import calm_until, going_away, in_turn
 from stoker.decide.unknowns import unknown_to
+from stoker.decide.when_full import AskedWhenFull, when_full_asked, with_when_full
 from stoker.model.fleet import Desired, ModelService
-from stoker.model.flow import Override
+from stoker.model.flow import Override, WhenFullOverride
 from stoker.model.history import History, UnitHistory
 from stoker.model.plan import Plan, ServiceDecision
 from stoker.model.refs import UnitRef
@@ -72,7 +73,8 @@ def decide_steps(
 ) -> Generator[ServiceDecision, None, Plan]:
     """The same, yielding each decision as it is made, so that a caller may stop in between."""
     # 1. Line up the services that can be decided, sorted by ref.
-    cases = _cases(desired, shapes, snapshot)
+    full = when_full_asked(snapshot, now_ms)
+    cases = _cases(desired, shapes, snapshot, full)
     unknown = {case.ref: unknown_to(case, snapshot) for case in cases}
     read = [case for case in cases if not unknown[case.ref]]
 
@@ -96,7 +98,8 @@ def decide_steps(
     held = {each.unit: each for each in desired.held if each.whole}
     alone = {case.ref for case in cases if unknown[case.ref] or case.ref in held}
     behind = {each.unit: each for each in desired.held if not each.whole}
-    overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
+    unread = (each for each in snapshot.unread_overrides if not each.of_when_full)
+    overrides: dict[UnitRef, Asked] = {each.ref: each for each in unread}
     overrides |= {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
     counts = {
         case.ref: wanted(case, _past(known, case).wanted, overrides.get(case.ref)) for case in cases
@@ -130,9 +133,10 @@ def decide_steps(
             barred = replace(case, bars=quarantine.of(case.ref, case.rev, case.state))
             decision, step, update = decided(barred, index, counts[case.ref], turn, now_ms)
             quarantine.begin(decision)
-            lapses = override.until_ms if isinstance(override, Override) else None
+            asked = (override, full.get(case.ref))
+            lapses = [a.until_ms for a in asked if isinstance(a, Override | WhenFullOverride)]
             turned = update.blocked_rev != past.update.blocked_rev
-            wakes += [step.wake_at_ms, lapses, now_ms if turned else None]
+            wakes += [step.wake_at_ms, *lapses, now_ms if turned else None]
             known[case.ref] = _learned(replace(past, update=update), decision, case, step, now_ms)
         if (slow := slow_starts.of(case)) is not None:
             decision = replace(decision, slow_start=slow)
@@ -174,16 +178,24 @@ def _failures_learned(
     return known
 
 
-def _cases(desired: Desired, shapes: tuple[UnitShape, ...], snapshot: Snapshot) -> tuple[Case, ...]:
+def _cases(
+    desired: Desired,
+    shapes: tuple[UnitShape, ...],
+    snapshot: Snapshot,
+    full: Mapping[UnitRef, AskedWhenFull],
+) -> tuple[Case, ...]:
     shape_of = {shape.ref: shape for shape in shapes}
     state_of = {state.ref: state for state in snapshot.services}
     return tuple(
-        case_from(
-            unit.ref,
-            unit.spec,
-            shape_of[unit.ref],
-            desired.fleet,
-            state_of.get(unit.ref, ServiceState(unit.ref)),
+        with_when_full(
+            case_from(
+                unit.ref,
+                unit.spec,
+                shape_of[unit.ref],
+                desired.fleet,
+                state_of.get(unit.ref, ServiceState(unit.ref)),
+            ),
+            full.get(unit.ref),
         )
         for unit in sorted(desired.units, key=lambda unit: unit.ref)
         if isinstance(unit.spec, ModelService) and unit.ref in shape_of

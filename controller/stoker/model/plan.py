@@ -126,11 +126,16 @@ class Retirement:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Something wanted that does not happen now. `code` is from the published list."""
+    """Something wanted that does not happen now. `code` is from the published list.
+
+    `new_node` tells people how long a node that is asked for would take and what it costs;
+    empty where that would help nothing, or is done already.
+    """
 
     code: str
     message: str
     remedy: str = ""
+    new_node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +209,8 @@ class ServiceDecision:
     """Which of the names are LeaderWorkerSets, sorted; the others are Deployments."""
     size: int = 1
     """Pods of one replica."""
+    when_full: str = ""
+    """An override of whenFull: what it asks for, until when and why, or why it is not obeyed."""
 
     def workload_ref(self, name: str) -> ObjectRef:
         """The object of that name."""

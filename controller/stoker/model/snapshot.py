@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from stoker.model.flow import Override, Suspension, UnreadOverride
+from stoker.model.flow import Override, Suspension, UnreadOverride, WhenFullOverride
 from stoker.model.prefetch import LivePrefetch
 from stoker.model.readings import ServiceReadings
 from stoker.model.refs import UnitRef
@@ -290,6 +290,8 @@ class Snapshot:
     """Sorted by unit and name."""
     readings: tuple[ServiceReadings, ...] = ()
     """What was measured of services that scale, sorted by ref; one without is not measured."""
+    when_full_overrides: tuple[WhenFullOverride, ...] = ()
+    """Sorted by ref, as `overrides` are; lapsed ones may be among them."""
 
     def service(self, ref: UnitRef) -> ServiceState:
         """What stands of that service; an empty state when nothing does."""

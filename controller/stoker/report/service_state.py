@@ -79,7 +79,7 @@ def service_report(
             for r in (decision.retirements if decision else ())
         ),
         holds=tuple(
-            HoldLine(camel(h.code), h.message, h.remedy)
+            HoldLine(camel(h.code), h.message, h.remedy, h.new_node)
             for h in (decision.holds if decision else ())
         ),
         prefetches=tuple(
@@ -90,6 +90,7 @@ def service_report(
         nodes=tuple(_node_line(a) for a in (decision.attempts[:MAX_NODES] if decision else ())),
         rejected=decision.rejected if decision else (),
         cause=_cause(view),
+        when_full=decision.when_full if decision else "",
     )
 
 

@@ -87,11 +87,14 @@ class PrefetchLine:
 
 @dataclass(frozen=True, slots=True)
 class HoldLine:
-    """Something wanted that does not happen now."""
+    """Something wanted that does not happen now; `new_node` is what one would take, if it may be
+    asked for.
+    """
 
     reason: str
     message: str
     remedy: str = ""
+    new_node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,8 @@ class Attempt:
 class ServiceReport:
     """What only a ModelService has. `count_source` is `Git` or the owner by name.
 
-    `count_refused` is an override that is not obeyed, with the reason.
+    `count_refused` is an override that is not obeyed, with the reason; `when_full` an override of
+    whenFull, obeyed or not, in words.
     """
 
     counts: ReplicaCounts
@@ -169,6 +173,7 @@ class ServiceReport:
     nodes: tuple[NodeLine, ...] = ()
     rejected: tuple[tuple[str, int], ...] = ()
     cause: Cause | None = None
+    when_full: str = ""
 
 
 @dataclass(frozen=True)
