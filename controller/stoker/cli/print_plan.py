@@ -226,7 +226,7 @@ def _steps(
 
 
 def _step_lines(found: ServiceForecast, slow: ServiceForecast) -> list[str]:
-    """A line each: number, verb, place, what the place holds, estimate, room."""
+    """A line each: number, verb, place, what the place holds, estimate, room, rule."""
     late = {step.placement.name: step for step in slow.steps}
     rows = [
         (
@@ -236,6 +236,7 @@ def _step_lines(found: ServiceForecast, slow: ServiceForecast) -> list[str]:
             _facts(step),
             _estimate(step, late.get(step.placement.name, step)),
             _room(step),
+            f"by {step.placement.rule}" if step.placement.rule else "",
         )
         for number, step in enumerate(found.steps, start=1)
     ]
@@ -243,7 +244,7 @@ def _step_lines(found: ServiceForecast, slow: ServiceForecast) -> list[str]:
 
 
 def _place(step: Step) -> str:
-    node = step.placement.node or "(the scheduler chooses)"
+    node = step.placement.told or "(the scheduler chooses)"
     return f"{step.replaced} -> {node}" if step.replaced else node
 
 
@@ -306,6 +307,7 @@ def plan_json(
                         "node": step.placement.node,
                         "pool": step.placement.pool,
                         "replaces": step.replaced,
+                        "rule": step.placement.rule,
                         **_readiness_json(step),
                     }
                     for step in found.steps

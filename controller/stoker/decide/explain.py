@@ -171,8 +171,7 @@ def _steps(decision: ServiceDecision) -> Iterable[str]:
     yield "NOW"
     for placement in starts:
         instead = f" for {placement.replaces}" if placement.replaces else ""
-        named = "+".join(placement.nodes) or placement.node
-        where = f" on {named}" if named else ""
+        where = f" on {placement.told}" if placement.told else ""
         yield f"  create {placement.name} x{placement.count}{where}{instead}"
     for retirement in decision.retirements:
         left = f", keeps {retirement.keep}" if retirement.keep else ""

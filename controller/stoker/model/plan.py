@@ -12,7 +12,7 @@ from stoker.model.fleet import PlacementMode
 from stoker.model.prefetch import Prefetch
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.start_samples import NO_STARTS, Starts
-from stoker.model.workload import workload_ref
+from stoker.model.workload import nodes_told, workload_ref
 
 __all__ = [
     "Attempt",
@@ -90,6 +90,13 @@ class Placement:
     """Of a group: its nodes, the leader's (`node`) first; empty in mode Scheduler."""
     domain: str = ""
     """Of a group: the value of its topology label on all of them."""
+    rule: str = ""
+    """By which the place of a new one was chosen; empty for one that stands."""
+
+    @property
+    def told(self) -> str:
+        """Its node or nodes in one word; empty in mode Scheduler."""
+        return nodes_told(self.nodes) or self.node
 
 
 class RetireStage(StrEnum):

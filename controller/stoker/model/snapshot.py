@@ -14,6 +14,7 @@ from stoker.model.prefetch import LivePrefetch
 from stoker.model.readings import ServiceReadings
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources
+from stoker.model.workload import nodes_told
 
 __all__ = [
     "DrainState",
@@ -245,6 +246,11 @@ class LivePlacement:
     """Of a group: the decided nodes, the leader's (`node`) first; empty in mode Scheduler."""
     domain: str = ""
     """Of a group: the value of its topology label on all of them."""
+
+    @property
+    def told(self) -> str:
+        """Its decided node or nodes in one word; empty in mode Scheduler."""
+        return nodes_told(self.nodes) or self.node
 
     def refusal_by(self, node: str) -> Refusal | None:
         """How that node refused a pod of it lately; None when it did not."""

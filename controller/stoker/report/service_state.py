@@ -199,9 +199,8 @@ def _placements(
 
 
 def _line_of(place: LivePlacement) -> PlacementLine:
-    where = "+".join(place.nodes) or place.node
     return PlacementLine(
-        place.name, where, "", place.rev, place.replicas, place.ready, place.warming
+        place.name, place.told, "", place.rev, place.replicas, place.ready, place.warming
     )
 
 
@@ -213,7 +212,7 @@ def _decided_line(
     estimate = decided.readiness.p50_ms // 1000 if decided.readiness is not None else None
     return PlacementLine(
         decided.name,
-        "+".join(decided.nodes) or decided.node,
+        decided.told,
         decided.pool,
         decided.rev,
         decided.count,

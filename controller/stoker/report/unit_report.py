@@ -7,6 +7,7 @@ from functools import cached_property
 
 from stoker.model.outcome import Condition, Health, Sync
 from stoker.model.refs import UnitRef
+from stoker.model.workload import node_names
 from stoker.report.conditions import Reason
 
 __all__ = [
@@ -51,7 +52,7 @@ class ReplicaCounts:
 
 @dataclass(frozen=True, slots=True)
 class PlacementLine:
-    """Replicas of one rev on one node; `node` is empty in mode Scheduler.
+    """Replicas of one rev on one node; `node` is empty in mode Scheduler, `n1+n2` of a group.
 
     `ready_in` is how many seconds the start was expected to take when it was decided, None
     where nothing was estimated and once all are Ready.
@@ -65,6 +66,11 @@ class PlacementLine:
     ready: int = 0
     warming: int = 0
     ready_in: int | None = None
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Its nodes one by one."""
+        return node_names(self.node)
 
 
 @dataclass(frozen=True, slots=True)
