@@ -29,7 +29,7 @@ from stoker.decide.spot_seen import spot_after
 from stoker.decide.standstill import left_alone, left_by_hold
 from stoker.decide.transition import Step
 from stoker.decide.turn import Turn, decided
-from stoker.decide.turns import calm_until, going_away, in_turn
+from stoker.decide.turns import calm_until, going_away, in_turn, silent_nodes
 from stoker.decide.unknowns import unknown_to
 from stoker.decide.when_full import AskedWhenFull, when_full_asked, with_when_full
 from stoker.model.fleet import Desired, ModelService
@@ -110,7 +110,7 @@ def decide_steps(
         if case.ref not in alone
     }
     reclaims = Reclaims(cases, floors, index)
-    going = going_away(snapshot.nodes)
+    going, silent = going_away(snapshot.nodes), silent_nodes(snapshot.nodes)
     hinted = tuple(node for node in snapshot.nodes if node.hint)
     for case in in_turn(cases, going):
         past = _past(known, case)
@@ -120,7 +120,7 @@ def decide_steps(
         elif case.ref in held:
             decision = left_by_hold(case, held[case.ref], counts[case.ref])
         else:
-            calm_ms = calm_until(past.calm_until_ms, case, going, now_ms)
+            calm_ms = calm_until(past.calm_until_ms, case, going, silent, now_ms)
             calm = calm_ms is not None and calm_ms > now_ms
             wakes.append(calm_ms if calm else None)
             spot = spot_after(past.spot, case, index, going, now_ms)
