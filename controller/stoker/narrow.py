@@ -195,6 +195,7 @@ def _same_wishes(old: Snapshot, new: Snapshot) -> bool:
         and old.suspensions == new.suspensions
         and old.overrides == new.overrides
         and old.unread_overrides == new.unread_overrides
+        and old.when_full_overrides == new.when_full_overrides
     )
 
 

@@ -79,12 +79,13 @@ class Scene:
         for manifest in yaml.safe_load_all(made.stdout):
             self.cluster.apply(manifest, manager="kubectl")
 
-    def play_nodes(self) -> None:
-        """`stoker dev nodes`: three GPUs, engines that speak HTTP."""
+    def play_nodes(self, *pools: str) -> None:
+        """`stoker dev nodes`: engines that speak HTTP, also on simulated nodes that stand."""
+        made = [word for pool in pools for word in ("--pool", pool)]
         with (self.folder / "nodes.log").open("wb") as log:
             self._nodes = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "stoker", "dev", "nodes", "--pool", "gpu=3x1"),
+                    *(sys.executable, "-m", "stoker", "dev", "nodes", *made),
                     *("--kubeconfig", str(self.plane.kubeconfig_path), "--speed", "20"),
                 ],
                 stdout=log,
@@ -188,6 +189,10 @@ class Scene:
         rows = self._git("rev-list", "--parents", ref, at=self.bare).splitlines()
         parents = [len(row.split()) - 1 for row in rows]
         return sorted(parents) == [0] + [1] * (len(parents) - 1)
+
+    def holds(self, unit: str) -> list[str]:
+        """What is held of a unit, by the name of its file."""
+        return [hold["reason"] for hold in self.status(f"units/{unit}.yaml").get("holds", ())]
 
     def is_applied(self, commit: str) -> bool:
         """Whether the status branch says that this commit stands and all is well."""

@@ -40,7 +40,7 @@ def scene(
         made = Scene(folder, own_control_plane, git)
         try:
             made.install()
-            made.play_nodes()
+            made.play_nodes("gpu=3x1")
             commit = made.commit(files(OLD, made.new_value()))
             made.start()
             until(lambda: made.is_applied(commit))

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from stoker.cli.app import run
 from stoker.cli.world import World, WorldNode
 from stoker.cli.world_repository import Polled
+from stoker.kube.client import Client
 from stoker.render import Renderer
 from stories.faults import Faults
 from stories.files import QUICK, the_village
@@ -112,3 +114,34 @@ def settled(
 def world(settled: Callable[..., World]) -> World:
     """`the_village`, at rest on 3 nodes, all of whose GPUs it takes."""
     return settled(the_village())
+
+
+class _Clock:
+    """The world's clock: waiting for it moves the world on, as time does."""
+
+    def __init__(self, world) -> None:
+        self._world = world
+        self.now_ms, self.monotonic = world.clock.now_ms, world.clock.monotonic
+
+    def wait(self, seconds: float) -> None:
+        self._world.advance(seconds, passes=False)
+
+
+@pytest.fixture
+def leave(monkeypatch, capsys):
+    """Run `stoker uninstall` on a world whose controller has stopped: code, stdout, stderr."""
+
+    def command(world, *arguments: str, faults: Faults | None = None) -> tuple[int, str, str]:
+        world.stop_controller()
+        wrap = faults or Faults()
+        monkeypatch.setattr(
+            "stoker.cli.session.connect", lambda *_a, **_k: Client(wrap(world.server))
+        )
+        monkeypatch.setattr("stoker.clock.SystemClock", lambda: _Clock(world))
+        monkeypatch.setattr("stoker.cli.session.probe_load", lambda _address: 0)
+        capsys.readouterr()
+        code = run(["uninstall", "--path", str(world.work_tree), *arguments])
+        captured = capsys.readouterr()
+        return int(code), captured.out, captured.err
+
+    return command

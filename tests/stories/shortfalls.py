@@ -1,9 +1,14 @@
-"""Shipped scenarios whose bars the product misses today; in memory and on a control plane alike."""
+"""Shipped scenarios whose bars the product can miss on a control plane; in memory all hold.
+
+In virtual time a notice is heard when it is given and endpoints follow at once. A process takes
+some tens of milliseconds for that, times the time scale: a client whose list was made in that
+window, and is used 10 s later, may send an answer that outlasts the node.
+"""
 
 FALLS_SHORT = {
     "short-notice": (
-        "truncated 1 with seed 2: 30 s are less than what a client that learns of it 10 s later "
-        "and an answer of 20 s together need"
+        "of 30 s a client that is 10 s behind leaves 20 s: one that looked between the notice and "
+        "the end of admission sends answers there, and one in five is longer"
     ),
 }
-"""Scenarios whose bars the product misses, with what it lacks. Bars are never softened for it."""
+"""Scenarios whose bars may be missed, with what it lacks. Bars are never softened for it."""

@@ -12,7 +12,7 @@ from stoker.clock import SystemClock
 from stoker.kube.client import Client
 from stoker.model.refs import ObjectRef
 from stoker.objects.names import GROUP
-from stoker.objects.wishes import OVERRIDE, SUSPEND
+from stoker.objects.wishes import OVERRIDE, SUSPEND, WHEN_FULL
 from stories.faults import Faults
 from stories.files import FLEET, NEW, a_config_map, a_fleet, a_service
 from stories.looks import conditions, errors, rest, serving, unit_status
@@ -108,7 +108,11 @@ def test_the_whole_fleet_is_suspended_by_its_name(world, stoker):
         (("suspend", "tiny", "--reason", "x", "--for", "40d"), "--for"),
         (("suspend", "tiny", "--reason", "x", "--for", "800h"), "at most 744h"),
         (("suspend", "fleet/other", "--reason", "x"), "fleets: local"),
-        (("override", "tiny"), "either --replicas N or --clear"),
+        (("override", "tiny"), "either --replicas N or --when-full Unpinned, or --clear"),
+        (("override", "tiny", "--clear", "--when-full", "Hold"), "or --clear"),
+        (("override", "tiny", "--when-full", "Buy"), "one of Hold, Unpinned"),
+        (("override", "tiny", "--when-full", "Hold", "--reason", "x"), "--for is required"),
+        (("override", "tiny", "--when-full", "Hold", "--for", "1h"), "one line that says why"),
         (("override", "tiny", "--replicas", "1", "--reason", "x"), "--for is required"),
         (("override", "tiny", "--replicas", "1", "--for", "1h"), "one line that says why"),
         (
@@ -125,7 +129,7 @@ def test_wrong_use_says_what_to_do_and_changes_nothing(world, stoker, arguments,
 
     assert (2, "") == (code, out)
     assert told in err
-    assert not {SUSPEND, OVERRIDE} & set(mirror(world)["metadata"]["annotations"])
+    assert not {SUSPEND, OVERRIDE, WHEN_FULL} & set(mirror(world)["metadata"]["annotations"])
 
 
 def test_resuming_what_is_suspended_in_git_says_so(world, stoker):
@@ -162,6 +166,53 @@ def test_an_override_is_set_shown_and_cleared(world, stoker):
 
     assert 2 == len(serving(world))
     assert 0 == stoker("override", "tiny", "--clear")[0]
+
+
+def test_a_node_is_asked_for_shown_and_no_longer_asked_for(world, stoker):
+    """ux.md, stoker status: the commands that help stand below what is held."""
+    world.commit("Three", {"models/tiny.yaml": a_service(replicas=3)})
+    rest(world)
+    here = ("--path", str(world.work_tree))
+    command = "stoker override tiny --when-full Unpinned --for 4h --reason TEXT   ask for a node:"
+    assert command in stoker("status", *here)[1]
+    assert command in stoker("explain", "tiny", *here)[1]
+    assert "stoker override tiny --replicas 2 --for 4h" in stoker("status", *here)[1]
+
+    proposed = command.partition("   ")[0].replace("TEXT", "launch").split()[1:]
+    code, out, _ = stoker(*proposed)
+    rest(world)
+
+    assert (0, True) == (code, "tiny wants whenFull Unpinned until 2" in out)
+    assert any(not pod["spec"].get("nodeName") for pod in world.objects("", "Pod", "llm"))
+    told = "whenFull Unpinned until"
+    assert f"OVERRIDE   llm/tiny   {told}" in stoker("status", "--all", *here)[1]
+    assert f"override {told}" in stoker("explain", "tiny", *here)[1]
+    assert f"Override llm/tiny: {told}" in stoker("plan", *here)[2]
+    both = ("--when-full", "Hold", "--replicas", "2", "--for", "1h", "--reason", "enough")
+    assert "wants 2 and whenFull Hold until" in stoker("override", "tiny", *both)[1]
+
+    assert "cleared ModelService llm/tiny\n" == stoker("override", "tiny", "--clear")[1]
+
+    assert not {OVERRIDE, WHEN_FULL} & set(mirror(world)["metadata"]["annotations"])
+
+
+def test_a_node_that_cannot_be_read_for_is_told(world, stoker):
+    annotate(world, WHEN_FULL, "please")
+    rest(world)
+
+    assert "stoker.dev/override-when-full" in unit_status(world, TINY)["errors"][0]["message"]
+    assert 2 == len(serving(world))
+
+
+def test_nobody_asks_for_a_node_where_kubernetes_places(world, stoker):
+    text = a_service(replicas=2, placement={"mode": "Scheduler", "pools": [{"name": "gpu"}]})
+    world.commit("Scheduler", {"models/tiny.yaml": text})
+    rest(world)
+
+    command = ("override", "tiny", "--when-full", "Unpinned", "--for", "1h", "--reason", "x")
+    code, _, err = stoker(*command)
+
+    assert (2, True) == (code, "leaves nodes to Kubernetes" in err)
 
 
 def test_an_override_that_cannot_be_read_is_told_and_lowers_nothing(world, stoker):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from stoker.cli.app import run
-from stoker.kube.client import Client
 from stoker.model.refs import ObjectRef
 from stoker.objects import names
 from stories.faults import Faults
@@ -20,37 +18,6 @@ SIDE = {
     "claim.yaml": "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: claim}\n"
     "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n",
 }
-
-
-class _Clock:
-    """The world's clock: waiting for it moves the world on, as time does."""
-
-    def __init__(self, world) -> None:
-        self._world = world
-        self.now_ms, self.monotonic = world.clock.now_ms, world.clock.monotonic
-
-    def wait(self, seconds: float) -> None:
-        self._world.advance(seconds, passes=False)
-
-
-@pytest.fixture
-def leave(monkeypatch, capsys):
-    """Run `stoker uninstall` on a world whose controller has stopped: code, stdout, stderr."""
-
-    def command(world, *arguments: str, faults: Faults | None = None) -> tuple[int, str, str]:
-        world.stop_controller()
-        wrap = faults or Faults()
-        monkeypatch.setattr(
-            "stoker.cli.session.connect", lambda *_a, **_k: Client(wrap(world.server))
-        )
-        monkeypatch.setattr("stoker.clock.SystemClock", lambda: _Clock(world))
-        monkeypatch.setattr("stoker.cli.session.probe_load", lambda _address: 0)
-        capsys.readouterr()
-        code = run(["uninstall", "--path", str(world.work_tree), *arguments])
-        captured = capsys.readouterr()
-        return int(code), captured.out, captured.err
-
-    return command
 
 
 def a_leaving_fleet(**spec):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from stoker.cli.mirror_asks import annotate, find_mirror
 from stoker.cli.world import WorldNode
+from stoker.model.limits import WhenFull
+from stoker.model.times import rfc3339
 from stoker.objects import names
+from stoker.objects.wishes import WHEN_FULL, text_of_when_full
 from stories.files import a_fleet, a_patient_fleet, a_pool, a_service, the_fleet
 from stories.looks import (
     conditions,
     counts_by_node,
+    fleet_status,
     is_clean,
     rest,
     serving,
@@ -48,6 +53,56 @@ def test_a_replica_that_fits_nowhere_is_pending_until_a_node_is_added(new_world)
 
     assert 1 == len(serving(world))
     assert is_clean(world)
+
+
+def test_a_node_is_asked_for_by_hand_for_a_while_and_stays_in_use(new_world):
+    """ux.md, 3 a.m.: `stoker override qwen-7b --when-full Unpinned --for 4h`."""
+    world = new_world(WorldNode("gpu-1"))
+    world.commit("Two", tiny(2))
+    rest(world)
+    assert {"gpu-1": 1} == counts_by_node(world)
+    (hold,) = unit_status(world, TINY)["holds"]
+    assert hold["newNode"].startswith("about ")
+
+    now_ms = world.clock.now_ms()
+    asked = find_mirror(world.cluster, "tiny", "", fleets=True)
+    text = text_of_when_full(WhenFull.UNPINNED, "launch day", now_ms, now_ms + 600_000)
+    annotate(world.cluster, asked, WHEN_FULL, text)
+    rest(world)
+
+    assert {"gpu-1": 1, names.place_in_pool("gpu"): 1} == counts_by_node(world)
+    told = f"Unpinned until {rfc3339(now_ms + 600_000)}, Git says Hold: launch day"
+    assert told == unit_status(world, TINY)["whenFull"]
+    assert 1 == fleet_status(world)["summary"]["overrides"]
+
+    world.add_node(WorldNode("gpu-2"))
+    rest(world)
+    before = {pod["metadata"]["uid"] for pod in serving(world)}
+    world.clock.wait(600)
+    rest(world)
+
+    assert before == {pod["metadata"]["uid"] for pod in serving(world)}
+    assert 2 == len(before)
+    assert "whenFull" not in unit_status(world, TINY)
+    assert is_clean(world)
+
+
+def test_a_node_that_never_came_is_asked_for_no_longer_once_the_override_lapses(new_world):
+    world = new_world(WorldNode("gpu-1"))
+    world.commit("Two", tiny(2))
+    rest(world)
+    now_ms = world.clock.now_ms()
+    asked = find_mirror(world.cluster, "tiny", "", fleets=True)
+    text = text_of_when_full(WhenFull.UNPINNED, "", now_ms, now_ms + 60_000)
+    annotate(world.cluster, asked, WHEN_FULL, text)
+    world.advance(10)
+    assert {"gpu-1": 1, names.place_in_pool("gpu"): 1} == counts_by_node(world)
+
+    world.clock.wait(60)
+    rest(world)
+
+    assert {"gpu-1": 1} == counts_by_node(world)
+    assert ["HeldNoCapacity"] == [h["reason"] for h in unit_status(world, TINY)["holds"]]
 
 
 def test_an_important_service_gets_the_room_of_a_lower_one_without_loss(new_world):

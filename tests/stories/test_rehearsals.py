@@ -9,7 +9,6 @@ from stoker.rehearse.judge import Judgement, judge
 from stoker.rehearse.play import play
 from stoker.rehearse.record import Recording
 from stoker.rehearse.scenario import scenario_named, shipped_scenarios
-from stories.shortfalls import FALLS_SHORT
 
 QUICK = {"preemption"}
 """Played in every run of the tests."""
@@ -17,12 +16,9 @@ QUICK = {"preemption"}
 
 def _cases():
     for name in shipped_scenarios():
-        marks = []
-        if name in FALLS_SHORT:
-            marks.append(pytest.mark.xfail(reason=FALLS_SHORT[name], strict=False))
         for seed in (1, 2, 3):
             full = [] if seed == 1 and name in QUICK else [pytest.mark.full]
-            yield pytest.param(name, seed, marks=[*marks, *full], id=f"{name}-{seed}")
+            yield pytest.param(name, seed, marks=full, id=f"{name}-{seed}")
 
 
 def played(name, seed, folder, renderer) -> tuple[Recording, Judgement]:

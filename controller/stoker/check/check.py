@@ -14,6 +14,7 @@ from itertools import chain
 from stoker.check import consent, duplicates, ignore, metadata, secrets, service, sizes, starts
 from stoker.errors import Finding, Severity
 from stoker.model.fleet import Desired, ModelService, Unit
+from stoker.model.last_answer import LastAnswer
 from stoker.model.manifest import Manifest, ManifestSet
 from stoker.model.plan import Plan
 from stoker.model.refs import UnitRef
@@ -38,16 +39,6 @@ class _Known:
     judged: ManifestSet
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Last:
-    """The whole answer of the last call, and what it was asked."""
-
-    desired: Desired
-    sets: tuple[ManifestSet, ...]
-    late: dict[UnitRef, tuple[Finding, ...]]
-    checked: tuple[ManifestSet, ...]
-
-
 @dataclass(slots=True)
 class CheckMemo:
     """Findings of sets that have not changed since an earlier pass, by unit, and what the sets
@@ -55,7 +46,7 @@ class CheckMemo:
     """
 
     known: dict[UnitRef, _Known] = field(default_factory=dict)
-    last: _Last | None = None
+    last: LastAnswer[tuple[ManifestSet, ...]] = field(default_factory=LastAnswer)
 
 
 def check(
@@ -70,10 +61,9 @@ def check(
     The plan brings what was learned of starts.
     """
     late = starts.find_late(desired, plan)
-    last = memo.last if memo is not None else None
-    if last is not None and (last.desired is desired and last.sets is sets and last.late == late):
-        return last.checked
-    known = {} if memo is None else memo.known
+    memo = memo if memo is not None else CheckMemo()
+    if (last := memo.last.to(desired, sets, equal=late)) is not None:
+        return last
     units = {unit.ref: unit for unit in desired.units}
     twice = duplicates.find_duplicates(sets)
     covered = ignore.find_covered(desired, sets)
@@ -81,7 +71,7 @@ def check(
     found: dict[UnitRef, _Known] = {}
     for item in sets:
         unit = units[item.unit]
-        before = known.get(item.unit)
+        before = memo.known.get(item.unit)
         if before is not None and (before.unit != unit or before.item is not item):
             before = None
         own = before.own if before is not None else _own_findings(unit, item)
@@ -91,10 +81,9 @@ def check(
             judged = before.judged
         found[item.unit] = _Known(unit, item, own, judged)
         checked.append(judged)
-    if memo is not None:
-        memo.known = found
-        memo.last = _Last(desired, sets, late, tuple(checked))
-    return tuple(checked)
+    memo.known, answer = found, tuple(checked)
+    memo.last.keep(answer, desired, sets, equal=late)
+    return answer
 
 
 def _own_findings(unit: Unit, item: ManifestSet) -> tuple[Finding, ...]:

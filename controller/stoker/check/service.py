@@ -19,6 +19,9 @@ __all__ = ["check_service"]
 MAIN_CONTAINER = "engine"
 DEFAULT_GRACE_SECONDS = 30
 """What the API server sets where a pod names no grace period."""
+LEAST_GRACE_SECONDS = 1
+"""With 0 the kubelet kills without telling the process: a notice whose deadline is past, an
+eviction and our own deletes would all end answers in the middle (design 4)."""
 _DEV_MODE = "VLLM_SERVER_DEV_MODE"
 
 
@@ -55,12 +58,14 @@ def _grace(unit: Unit, spec: ModelService, pod: Mapping[str, Any]) -> Iterator[F
     grace = pod.get("terminationGracePeriodSeconds", DEFAULT_GRACE_SECONDS)
     drain = spec.drain
     needed_ms = drain.endpoint_sync_ms + drain.max_ms + drain.shutdown_ms
-    if isinstance(grace, int) and needed_ms <= grace * 1000:
+    if isinstance(grace, int) and max(needed_ms, LEAST_GRACE_SECONDS * 1000) <= grace * 1000:
         return
     message = (
         f"drain.endpointSync + max + shutdown take {-(-needed_ms // 1000)} s, "
         f"and the pod is killed after {grace} s"
     )
+    if not needed_ms:
+        message = f"the pod is killed after {grace} s, before its engine hears of it"
     field = "spec.podTemplate.spec.terminationGracePeriodSeconds"
     hint = "raise terminationGracePeriodSeconds or shorten drain"
     yield Finding(unit.line_of(field), "drain-exceeds-grace", message, field=field, hint=hint)

@@ -29,6 +29,8 @@ _GRAPHS = {"Eager": "Skip", "Graph": "Capture"}
 _ORDERS = ("WarmthFirst", "EfficiencyAware", "Spread", "BinPack")
 _HEALTH = "/health"
 """What the template asks too."""
+_REFUSES = "    rootDisk: Refuse"
+_TO_ALLOW = "  # the operator did not look; Allow, where the path is on the root disk of its nodes"
 _POD_FIELDS = frozenset(
     {"warmupStrategy", "image", "gpu", "healthPath", "runtimeClassName", "extraArgs",
      "modelCacheHostPath", "nodeName"}
@@ -111,8 +113,12 @@ def _service(
     if pod.get("healthPath", _HEALTH) != _HEALTH:
         notes.add(f"{at}.healthPath", f"Ready means a served token; {_HEALTH} is asked after that")
     if path := pod.get("modelCacheHostPath"):
-        service["cache"] = {"type": "HostPath", "path": str(path)}
-        notes.add(f"{at}.modelCacheHostPath", f"carried; weights are kept below {path}/huggingface")
+        service["cache"] = {"type": "HostPath", "path": str(path), "rootDisk": "Refuse"}
+        notes.add(
+            f"{at}.modelCacheHostPath",
+            f"carried; weights are kept below {path}/huggingface, and a node without a disk "
+            f"mounted there is refused: cache.rootDisk: Allow takes its root disk",
+        )
     inner: dict[str, Any] = {}
     if runtime := pod.get("runtimeClassName"):
         inner["runtimeClassName"] = str(runtime)
@@ -222,4 +228,5 @@ def _written(live: Mapping[str, Any], service: dict[str, Any], notes: Notes) -> 
         "spec": service,
     }
     head = f"# Imported from {notes.object}; delete that once these replicas serve.\n"
-    return Converted({f"{name}.yaml": head + manifest_text(body)}, tuple(notes.lines))
+    text = manifest_text(body).replace(_REFUSES, _REFUSES + _TO_ALLOW, 1)
+    return Converted({f"{name}.yaml": head + text}, tuple(notes.lines))

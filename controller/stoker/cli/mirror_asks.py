@@ -6,6 +6,7 @@ second and its own writes leave them alone. Asking needs a right to patch the mi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,10 @@ __all__ = [
     "Asked",
     "Login",
     "annotate",
+    "annotate_all",
     "check_override",
     "check_reason",
+    "check_when_full",
     "find_fleet",
     "find_mirror",
     "is_suspended",
@@ -132,8 +135,15 @@ def find_fleet(cluster: Cluster, name: str = "") -> Asked:
 
 def annotate(cluster: Cluster, asked: Asked, key: str, value: str | None) -> dict[str, Any]:
     """Set an annotation on exactly the mirror that was read, or take it off (None)."""
+    return annotate_all(cluster, asked, {key: value})
+
+
+def annotate_all(
+    cluster: Cluster, asked: Asked, annotations: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """The same of several, all in one write."""
     uid = text(mapping(asked.live, "metadata"), "uid")
-    body = {"metadata": {"uid": uid, "annotations": {key: value}}}
+    body = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
     return cluster.patch(asked.ref, "merge", body, manager=MANAGER)
 
 
@@ -177,6 +187,15 @@ def check_override(asked: Asked, replicas: int, *, below_floor: bool) -> None:
             f"{replicas} is below the floor of {asked.ref}: {floor} must stay Ready "
             "(disruption.minReady)",
             "--below-floor does it all the same",
+        )
+
+
+def check_when_full(asked: Asked) -> None:
+    """Refuse where nobody may ask for a node."""
+    if text(mapping(mapping(asked.live, "spec"), "placement"), "mode") == "Scheduler":
+        raise usage(
+            f"{asked.ref} has placement.mode Scheduler, which leaves nodes to Kubernetes",
+            "a Pending pod of it asks for a node by itself",
         )
 
 

@@ -30,6 +30,11 @@ def notes_of(desired: Desired, snapshot: Snapshot, now_ms: int) -> tuple[str, ..
             notes.append(
                 f"Override {override.ref.short}: {override.replicas} until {until}{reason}"
             )
+    for full in snapshot.when_full_overrides:
+        if full.holds(now_ms) and full.ref in refs:
+            reason = f": {full.reason}" if full.reason else ""
+            asked = f"whenFull {full.when_full} until {rfc3339(full.until_ms)}"
+            notes.append(f"Override {full.ref.short}: {asked}{reason}")
     notes += [
         f"Override {each.ref.short}: not obeyed, its annotation cannot be read: {each.text}"
         for each in snapshot.unread_overrides

@@ -262,6 +262,7 @@ def _plan() -> Schema:
             "node": text_field("Node; empty in mode Scheduler."),
             "pool": text_field("Pool of the node."),
             "replaces": text_field("Node that it takes over from; empty for an addition."),
+            "rule": text_field("By which the place was chosen; empty in mode Scheduler."),
             "warmth": {
                 "enum": [*(str(warmth) for warmth in WarmthClass), None],
                 "description": "What the node holds already; null when unknown.",

@@ -14,6 +14,7 @@ from stoker.model.fleet import Desired, ModelService
 from stoker.model.plan import Plan, ServiceDecision
 from stoker.model.refs import UnitRef
 from stoker.model.snapshot import Snapshot
+from stoker.model.times import span
 from stoker.objects import names
 from stoker.sim.foresee import Forecast, ServiceForecast, Step
 
@@ -38,14 +39,7 @@ _WARM = frozenset({"Serving", "Warm"})
 
 def duration(milliseconds: int | None) -> str:
     """`55s`, `2m40s`, `1h05m`; `never` for None."""
-    if milliseconds is None:
-        return "never"
-    seconds = -(-milliseconds // 1000)
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes:02d}m"
-    return f"{minutes}m{seconds:02d}s" if minutes else f"{seconds}s"
+    return "never" if milliseconds is None else span(milliseconds)
 
 
 def only_namespace(plan: Plan, namespace: str) -> Plan:
@@ -232,7 +226,7 @@ def _steps(
 
 
 def _step_lines(found: ServiceForecast, slow: ServiceForecast) -> list[str]:
-    """A line each: number, verb, place, what the place holds, estimate, room."""
+    """A line each: number, verb, place, what the place holds, estimate, room, rule."""
     late = {step.placement.name: step for step in slow.steps}
     rows = [
         (
@@ -242,6 +236,7 @@ def _step_lines(found: ServiceForecast, slow: ServiceForecast) -> list[str]:
             _facts(step),
             _estimate(step, late.get(step.placement.name, step)),
             _room(step),
+            f"by {step.placement.rule}" if step.placement.rule else "",
         )
         for number, step in enumerate(found.steps, start=1)
     ]
@@ -249,7 +244,7 @@ def _step_lines(found: ServiceForecast, slow: ServiceForecast) -> list[str]:
 
 
 def _place(step: Step) -> str:
-    node = step.placement.node or "(the scheduler chooses)"
+    node = step.placement.told or "(the scheduler chooses)"
     return f"{step.replaced} -> {node}" if step.replaced else node
 
 
@@ -312,6 +307,7 @@ def plan_json(
                         "node": step.placement.node,
                         "pool": step.placement.pool,
                         "replaces": step.replaced,
+                        "rule": step.placement.rule,
                         **_readiness_json(step),
                     }
                     for step in found.steps

@@ -101,6 +101,7 @@ def _snapshot(read: Read) -> Snapshot:
         "suspensions": index.get("suspensions", []),
         "overrides": index.get("overrides", []),
         "unread_overrides": index.get("unreadOverrides", []),
+        "when_full_overrides": index.get("whenFullOverrides", []),
         "prefetches": index.get("prefetches", []),
     }
     return from_data(Snapshot, data)

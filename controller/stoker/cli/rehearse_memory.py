@@ -87,9 +87,27 @@ class MemoryGround:
         world.clock.wait(STEP_MS / 1000)
         now_ms = world.clock.now_ms()
         self.load.advance(now_ms)
+        self._turn(now_ms)
+
+    def hear(self) -> None:
+        """What was done between two steps is heard when it is done, and endpoints follow: a quarter
+        of a second later answers would break off that no controller could have sent elsewhere.
+        """
+        now_ms = self._world.clock.now_ms()
+        if self._world.memory.resource_version != self._looked_at:
+            self._turn(now_ms)
+            self._step(now_ms)
+
+    def _step(self, now_ms: int) -> None:
+        """The cluster's own controllers and kubelets act."""
+        self._world.cluster_step()
+        self._stepped_at, self._stepped_ms = self._world.memory.resource_version, now_ms
+
+    def _turn(self, now_ms: int) -> None:
+        """The cluster acts, then the controller, each where it has anything to do."""
+        world = self._world
         if self._moves(now_ms):
-            world.cluster_step()
-            self._stepped_at, self._stepped_ms = world.memory.resource_version, now_ms
+            self._step(now_ms)
         due = self._look_ms is not None and now_ms >= self._look_ms
         if self._runs and (due or world.memory.resource_version != self._looked_at):
             world.one_pass()

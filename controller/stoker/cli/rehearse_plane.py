@@ -113,6 +113,9 @@ class PlaneGround:
         self.clock.wait(STEP_SECONDS)
         self._kubelet.step(self.clock.now_ms())
 
+    def hear(self) -> None:
+        """The controller watches by itself."""
+
     def close(self) -> None:
         """End everything but the control plane."""
         self.load.stop()

@@ -12,7 +12,7 @@ from stoker.decide.bars import NO_BARS, Bars
 from stoker.decide.booking import Need
 from stoker.decide.eligible import Ask
 from stoker.model.cache import CacheType
-from stoker.model.fleet import Fleet, ModelService
+from stoker.model.fleet import Fleet, ModelService, WhenFull
 from stoker.model.prefetch import IMAGE_URI
 from stoker.model.refs import UnitRef
 from stoker.model.shape import UnitShape
@@ -24,7 +24,8 @@ __all__ = ["Case", "canonical_image", "case_from"]
 @dataclass(frozen=True, slots=True)
 class Case:
     """A service that can be decided. `state` is what stands of it, `image` the whole name
-    of its engine image, `bars` what starts of it that failed forbid now.
+    of its engine image, `bars` what starts of it that failed forbid now, `when_full` tells of
+    an override of whenFull (`spec` has what is in force), which may be one that nobody can read.
     """
 
     ref: UnitRef
@@ -36,6 +37,8 @@ class Case:
     bars: Bars = NO_BARS
     heats: Mapping[str, float] = field(default_factory=dict, hash=False)
     """By pod: how warm its cache is, as far as that is known and has a say in who leaves."""
+    when_full: str = ""
+    when_full_unread: bool = False
 
     @property
     def rev(self) -> str:
@@ -51,6 +54,11 @@ class Case:
     def gpus(self) -> int:
         """GPUs of one replica; of a group those of all its pods."""
         return self.need.gpus * self.spec.nodes
+
+    @property
+    def asks_no_nodes(self) -> bool:
+        """Whether it is certain that no node is to be asked for."""
+        return self.spec.when_full is WhenFull.HOLD and not self.when_full_unread
 
     @property
     def weights(self) -> tuple[str, str]:

@@ -31,10 +31,11 @@ from stoker.decide.spot_seen import spot_after
 from stoker.decide.standstill import left_alone, left_by_hold
 from stoker.decide.transition import Step
 from stoker.decide.turn import Turn, decided
-from stoker.decide.turns import calm_until, going_away, in_turn
+from stoker.decide.turns import calm_until, going_away, in_turn, silent_nodes
 from stoker.decide.unknowns import unknown_to
+from stoker.decide.when_full import AskedWhenFull, when_full_asked, with_when_full
 from stoker.model.fleet import Desired, ModelService
-from stoker.model.flow import Override
+from stoker.model.flow import Override, WhenFullOverride
 from stoker.model.history import History, UnitHistory
 from stoker.model.plan import Plan, ServiceDecision
 from stoker.model.readings import ServiceReadings
@@ -75,8 +76,9 @@ def decide_steps(
 ) -> Generator[ServiceDecision, None, Plan]:
     """The same, yielding each decision as it is made, so that a caller may stop in between."""
     # 1. Line up the services that can be decided, sorted by ref.
+    full = when_full_asked(snapshot, now_ms)
     readings = {each.ref: each for each in snapshot.readings}
-    cases = _cases(desired, shapes, snapshot, readings)
+    cases = _cases(desired, shapes, snapshot, full, readings)
     unknown = {case.ref: unknown_to(case, snapshot) for case in cases}
     read = tuple(case for case in cases if not unknown[case.ref])
 
@@ -100,7 +102,8 @@ def decide_steps(
     held = {each.unit: each for each in desired.held if each.whole}
     alone = {case.ref for case in cases if unknown[case.ref] or case.ref in held}
     behind = {each.unit: each for each in desired.held if not each.whole}
-    overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
+    unread = (each for each in snapshot.unread_overrides if not each.of_when_full)
+    overrides: dict[UnitRef, Asked] = {each.ref: each for each in unread}
     overrides |= {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
     followed = follow(read, index, readings, known, now_ms)
     counts = {
@@ -112,7 +115,7 @@ def decide_steps(
         if case.ref not in alone
     }
     reclaims = Reclaims(cases, floors, index)
-    going = going_away(snapshot.nodes)
+    going, silent = going_away(snapshot.nodes), silent_nodes(snapshot.nodes)
     hinted = tuple(node for node in snapshot.nodes if node.hint)
     for case in in_turn(cases, going):
         past = _past(known, case)
@@ -122,7 +125,7 @@ def decide_steps(
         elif case.ref in held:
             decision = left_by_hold(case, held[case.ref], counts[case.ref])
         else:
-            calm_ms = calm_until(past.calm_until_ms, case, going, now_ms)
+            calm_ms = calm_until(past.calm_until_ms, case, going, silent, now_ms)
             calm = calm_ms is not None and calm_ms > now_ms
             wakes.append(calm_ms if calm else None)
             spot = spot_after(past.spot, case, index, going, now_ms)
@@ -135,9 +138,10 @@ def decide_steps(
             barred = replace(case, bars=quarantine.of(case.ref, case.rev, case.state))
             decision, step, update = decided(barred, index, counts[case.ref], turn, now_ms)
             quarantine.begin(decision)
-            lapses = override.until_ms if isinstance(override, Override) else None
+            asked = (override, full.get(case.ref))
+            lapses = [a.until_ms for a in asked if isinstance(a, Override | WhenFullOverride)]
             turned = update.blocked_rev != past.update.blocked_rev
-            wakes += [step.wake_at_ms, lapses, now_ms if turned else None]
+            wakes += [step.wake_at_ms, *lapses, now_ms if turned else None]
             scaled = followed.history(case, past.scale, counts[case.ref])
             past = replace(past, update=update, scale=scaled)
             known[case.ref] = _learned(past, decision, case, step, now_ms)
@@ -190,18 +194,22 @@ def _cases(
     desired: Desired,
     shapes: tuple[UnitShape, ...],
     snapshot: Snapshot,
+    full: Mapping[UnitRef, AskedWhenFull],
     readings: Mapping[UnitRef, ServiceReadings],
 ) -> tuple[Case, ...]:
     shape_of = {shape.ref: shape for shape in shapes}
     state_of = {state.ref: state for state in snapshot.services}
     return tuple(
-        case_from(
-            unit.ref,
-            unit.spec,
-            shape_of[unit.ref],
-            desired.fleet,
-            state_of.get(unit.ref, ServiceState(unit.ref)),
-            heats(unit.spec.scaling, readings.get(unit.ref)),
+        with_when_full(
+            case_from(
+                unit.ref,
+                unit.spec,
+                shape_of[unit.ref],
+                desired.fleet,
+                state_of.get(unit.ref, ServiceState(unit.ref)),
+                heats(unit.spec.scaling, readings.get(unit.ref)),
+            ),
+            full.get(unit.ref),
         )
         for unit in sorted(desired.units, key=lambda unit: unit.ref)
         if isinstance(unit.spec, ModelService) and unit.ref in shape_of

@@ -16,7 +16,8 @@ from stoker.model.history import History
 from stoker.model.limits import PlacementLimits, Reclaim
 from stoker.model.plan import Attempt, Plan, ServiceDecision
 from stoker.model.refs import UnitRef
-from stoker.model.times import rfc3339
+from stoker.model.times import rfc3339, span
+from stoker.objects.wishes import asks_for_a_node
 
 __all__ = ["explain", "named_rejections", "quarantined"]
 
@@ -112,6 +113,8 @@ def _place(spec: ModelService, decision: ServiceDecision) -> Iterable[str]:
     else:
         pools = " > ".join(map(_pool(spec.limits), spec.pools)) or "all of the fleet"
         yield f"PLACE  order {spec.placement_order}; pools {pools}{_limits(spec.limits)}{_importance(spec)}"
+    if decision.when_full:
+        yield f"       override whenFull {decision.when_full}"
     rows = [COLUMNS, *(_row(attempt) for attempt in decision.attempts)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows if decision.attempts else ():
@@ -154,7 +157,7 @@ def _row(attempt: Attempt) -> tuple[str, str, str, str]:
     readiness = attempt.readiness
     warmth = str(readiness.warmth) if readiness is not None else "-"
     serving = attempt.verdict == "kept" or readiness is None
-    ready_in = "-" if serving or readiness is None else _duration(readiness.p50_ms)
+    ready_in = "-" if serving or readiness is None else span(readiness.p50_ms)
     verdict = f"{attempt.rule}: {attempt.verdict}" if attempt.rule else attempt.verdict
     if readiness is not None and not serving:
         verdict += f" ({readiness.told}; {readiness.origin})"
@@ -168,8 +171,7 @@ def _steps(decision: ServiceDecision) -> Iterable[str]:
     yield "NOW"
     for placement in starts:
         instead = f" for {placement.replaces}" if placement.replaces else ""
-        named = "+".join(placement.nodes) or placement.node
-        where = f" on {named}" if named else ""
+        where = f" on {placement.told}" if placement.told else ""
         yield f"  create {placement.name} x{placement.count}{where}{instead}"
     for retirement in decision.retirements:
         left = f", keeps {retirement.keep}" if retirement.keep else ""
@@ -194,13 +196,5 @@ def _holds(decision: ServiceDecision) -> Iterable[str]:
     for hold in decision.holds:
         yield f"  {hold.code}: {hold.message}"
         yield f"    {hold.remedy}"
-
-
-def _duration(milliseconds: int) -> str:
-    """`55s`, `2m40s`, `1h05m`: rounded up to whole seconds."""
-    seconds = -(-milliseconds // 1000)
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes:02d}m"
-    return f"{minutes}m{seconds:02d}s" if minutes else f"{seconds}s"
+        if hold.new_node:
+            yield f"    {asks_for_a_node(decision.ref.name)}   ask for a node: {hold.new_node}"

@@ -49,6 +49,8 @@ class Judged:
     notice: Notice | None = None
     lost: bool = False
     """Its node does not answer, and so it is not Ready: no capacity, and not the rev's fault."""
+    unasked: bool = False
+    """It waits for a node that nobody asks for any more: it goes, whatever else comes of it."""
     dearness: tuple[Decimal, int] = (Decimal(0), 0)
     """Price of a GPU hour in its pool, then the pool's place in the service's list."""
     warmth: tuple[int, int, float] = (0, 0, 0.0)
@@ -122,7 +124,8 @@ def _judged(case: Case, index: Index, slot: Slot) -> Judged:
     notice = going.notice if going is not None else None
     anywhere = bool(pool_of_place(slot.node) and index.pool(case, slot.node))
     gone = _gone(index, slot) if slot.placement.size > 1 else node is None and not anywhere
-    forced = _forced_reason(slot, gone=gone, going=going)
+    unasked = _unasked_reason(case, slot)
+    forced = _forced_reason(slot, gone=gone, going=going) or unasked
     reason = forced or _moving_reason(case, index, slot, known)
     if slot.standing is Standing.LEAVING:
         fate, reason = Fate.LEAVING, reason or "no longer wanted"
@@ -132,7 +135,7 @@ def _judged(case: Case, index: Index, slot: Slot) -> Judged:
         fate = Fate.MOVING if reason else Fate.GOOD
     dearness = _dearness(case, index, slot.node)
     warmth = _warmth(case, index, slot, known)
-    return Judged(slot, fate, reason, outdated, notice, lost, dearness, warmth)
+    return Judged(slot, fate, reason, outdated, notice, lost, bool(unasked), dearness, warmth)
 
 
 def _has_failed_here(case: Case, slot: Slot) -> bool:
@@ -172,6 +175,14 @@ def _forced_reason(slot: Slot, *, gone: bool, going: Node | None) -> str:
             return "a node of its group is gone"
         pool = pool_of_place(slot.node)
         return f"pool {pool} is none of its pools" if pool else f"node {slot.node} is gone"
+    return ""
+
+
+def _unasked_reason(case: Case, slot: Slot) -> str:
+    """A pod that only asks for a node goes with the wish for one: it holds nothing."""
+    waits = pool_of_place(slot.placement.node) and not slot.bound
+    if waits and case.asks_no_nodes and is_home(case, slot.placement):
+        return "no node is asked for any more (whenFull Hold)"
     return ""
 
 

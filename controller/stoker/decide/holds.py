@@ -62,9 +62,10 @@ def held_for_capacity(
     tallies: tuple[Tally, ...],
     departing: tuple[Departing, ...],
     closed: Closed = NOTHING_CLOSED,
+    new_node: str = "",
 ) -> Hold:
     """No node can take the replica: HeldNoCapacity, or WaitingForDeparture when room is
-    coming free on a node that the service itself is leaving.
+    coming free on a node that the service itself is leaving. `new_node` says what one would take.
     """
     if shortfall.missing:
         message = f"{shortfall.missing} of {shortfall.want} replicas have no place"
@@ -87,7 +88,7 @@ def held_for_capacity(
         remedy += f"; the first quarantine ends at {rfc3339(opens_ms)}"
     if shortfall.waiting:
         remedy += f"; or disruption.minReady below {shortfall.floor}, so that one can leave first"
-    return Hold("HeldNoCapacity", message, remedy)
+    return Hold("HeldNoCapacity", message, remedy, new_node)
 
 
 def _asked(case: Case, waits: Sequence[PoolWait]) -> str:

@@ -17,6 +17,7 @@ from stoker.decide.slots import Standing
 from stoker.model.moves import OnNotice
 from stoker.model.plan import Attempt, Placement, Retirement
 from stoker.model.snapshot import LivePlacement
+from stoker.model.workload import nodes_told
 from stoker.objects.names import pool_of_place, workload_name
 
 __all__ = ["Moves", "Standings", "earliest", "write_moves"]
@@ -161,6 +162,7 @@ def _new_placement(case: Case, name: str, choices: list[Choice]) -> Placement:
         size=case.spec.nodes,
         nodes=choice.nodes if case.spec.nodes > 1 else (),
         domain=choice.domain,
+        rule=choice.rule,
     )
 
 
@@ -192,11 +194,11 @@ def _attempts(case: Case, index: Index, standings: Standings) -> tuple[Attempt, 
             verdict += f" ({j.slot.reason})"
         known = node and index.node(node) is not None
         readiness = index.readiness(case, node) if known else None
-        where, pool = "+".join(j.slot.nodes), index.pool(case, node)
+        where, pool = nodes_told(j.slot.nodes), index.pool(case, node)
         standing.append(Attempt(where, pool, verdict, readiness=readiness))
     chosen = [
         Attempt(
-            "+".join(choice.nodes),
+            nodes_told(choice.nodes),
             choice.pool,
             f"create, {_room(choice)}{choice.beyond and f', {choice.beyond}'}",
             choice.rule,

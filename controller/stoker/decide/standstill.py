@@ -59,6 +59,7 @@ def left_alone(case: Case, hold: Hold) -> ServiceDecision:
         updating=is_updating(case),
         groups=groups_of(case),
         size=case.spec.nodes,
+        when_full=case.when_full,
     )
 
 

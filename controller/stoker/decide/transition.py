@@ -31,6 +31,7 @@ from stoker.decide.reclaim import Reclaims
 from stoker.decide.slots import Standing
 from stoker.decide.tally import Tally
 from stoker.decide.updates import NO_TRIAL, Trial, held_for_pause
+from stoker.decide.when_full import new_node
 from stoker.decide.work import Work
 from stoker.model.plan import Attempt, Hold
 
@@ -162,5 +163,6 @@ def _holds(work: Work, tallies: tuple[Tally, ...]) -> Iterator[Hold]:
         closed = work.limits.told(work.remaining())
         full = [tally.node for tally in tallies if tally.rule in FIT_RULES]
         hint = work.reclaims.hint(work.case, full[:HINTS]) if work.reclaims is not None else ""
-        hold = held_for_capacity(work.case, shortfall, tallies, departing, closed)
+        asked = new_node(work.case, work.index, closed)
+        hold = held_for_capacity(work.case, shortfall, tallies, departing, closed, asked)
         yield replace(hold, remedy=f"{hold.remedy}; or {hint}") if hint else hold

@@ -85,6 +85,7 @@ def decided(
         groups=groups_of(whole, *(p.name for p in step.moves.placements if p.size > 1)),
         size=case.spec.nodes,
         coldest=step.coldest,
+        when_full=case.when_full,
     )
     return decision, step, _update(case, turn, step, decision, recovered=recovered)
 

@@ -12,13 +12,14 @@ from collections.abc import Iterable
 from stoker.decide.case import Case
 from stoker.model.snapshot import Node, Replica, ReplicaPhase
 
-__all__ = ["CALM_MS", "calm_until", "going_away", "in_turn", "served_load"]
+__all__ = ["CALM_MS", "calm_until", "going_away", "in_turn", "served_load", "silent_nodes"]
 
 _NOTICED = -1
 
 
 CALM_MS = 120_000
-"""As long as the notice of a spot node: one that was withdrawn often comes back."""
+"""As long as the notice of a spot node: one that was withdrawn often comes back, and so does the
+silence of a node that speaks again."""
 
 
 def going_away(nodes: Iterable[Node]) -> dict[str, Node]:
@@ -33,9 +34,16 @@ def in_turn(cases: Iterable[Case], going: dict[str, Node]) -> tuple[Case, ...]:
     )
 
 
-def calm_until(known: int | None, case: Case, going: dict[str, Node], now_ms: int) -> int | None:
+def silent_nodes(nodes: Iterable[Node]) -> frozenset[str]:
+    """Names of those that do not answer."""
+    return frozenset(node.name for node in nodes if not node.ready)
+
+
+def calm_until(
+    known: int | None, case: Case, going: dict[str, Node], silent: frozenset[str], now_ms: int
+) -> int | None:
     """The next `UnitHistory.calm_until_ms`; `known` is the one before."""
-    if going and _is_noticed(case, going):
+    if (going and _is_noticed(case, going)) or (silent and _has_lost(case, silent)):
         return _NOTICED
     if known == _NOTICED:
         return now_ms + CALM_MS
@@ -72,6 +80,14 @@ def _rank(case: Case, going: dict[str, Node]) -> tuple[int, int, float]:
 def _is_noticed(case: Case, going: dict[str, Node]) -> bool:
     pods = (pod for placement in case.state.placements for pod in placement.pods)
     return any(node in going for pod in pods for node in pod.nodes)
+
+
+def _has_lost(case: Case, silent: frozenset[str]) -> bool:
+    """Whether a replica on such a node is not Ready, so that a substitute is started for it."""
+    pods = (pod for placement in case.state.placements for pod in placement.pods)
+    return any(
+        pod.phase is not ReplicaPhase.READY and not silent.isdisjoint(pod.nodes) for pod in pods
+    )
 
 
 def _load(pod: Replica, node: Node) -> int | None:

@@ -87,7 +87,7 @@ class Work(Numbers):
             if j.ready and (late or serving - 1 >= enough):
                 serving -= 1
                 self.going.append(j)
-            elif not j.ready and (late or self.filled() >= self.want):
+            elif not j.ready and (late or j.unasked or self.filled() >= self.want):
                 self.going.append(j)
             elif latest_ms is not None and not late:
                 self.wake_at_ms = earliest(self.wake_at_ms, latest_ms)

@@ -16,7 +16,7 @@ from stoker.model.flow import ChangeWindow, Flow, Held
 from stoker.model.health_file import HealthCheck
 from stoker.model.ignore_rule import IgnoreRule
 from stoker.model.inference_pool import InferencePool
-from stoker.model.limits import NO_LIMITS, PlacementLimits, Reclaim
+from stoker.model.limits import NO_LIMITS, PlacementLimits, Reclaim, WhenFull
 from stoker.model.moves import FleetDisruption, OnNotice, Update
 from stoker.model.prune import PruneSettings
 from stoker.model.refs import SourceRevision, UnitRef
@@ -89,13 +89,6 @@ class PlacementOrder(StrEnum):
     def reads_signals(self) -> bool:
         """Whether it ranks nodes by what reporters measured."""
         return self in {PlacementOrder.WARMTH_FIRST, PlacementOrder.EFFICIENCY_AWARE}
-
-
-class WhenFull(StrEnum):
-    """What happens to a replica that fits nowhere."""
-
-    HOLD = "Hold"
-    UNPINNED = "Unpinned"
 
 
 class DeletionPolicy(StrEnum):

@@ -1,6 +1,6 @@
 """Order and waiting: what files and people say about when a unit may be written.
 
-`Flow` and `ChangeWindow` come from the fleet files, `Suspension` and `Override` from
+`Flow` and `ChangeWindow` come from the fleet files, `Suspension` and the overrides from
 annotations on mirrors, `Standing` from the last report; `Held` is what decide makes of them.
 All instants and durations are integer milliseconds.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from stoker.model.limits import WhenFull
 from stoker.model.refs import UnitRef
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Standing",
     "Suspension",
     "UnreadOverride",
+    "WhenFullOverride",
     "WindowKind",
 ]
 
@@ -165,8 +167,25 @@ class Override:
 class UnreadOverride:
     """An override that somebody asked for and nobody can read: which count, is unknown.
 
-    `text` is what stands there: one printable line, cut.
+    `text` is what stands there: one printable line, cut. `of_when_full`: it asks what happens
+    to a replica that fits nowhere, and not for a count.
     """
 
     ref: UnitRef
     text: str
+    of_when_full: bool = False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WhenFullOverride:
+    """What happens meanwhile to a replica that fits nowhere, outside Git, until `until_ms`."""
+
+    ref: UnitRef
+    when_full: WhenFull
+    until_ms: int
+    reason: str = ""
+    since_ms: int | None = None
+
+    def holds(self, now_ms: int) -> bool:
+        """Whether it has not lapsed."""
+        return now_ms < self.until_ms

@@ -1,4 +1,5 @@
-"""How replicas of one service are shared out between pools and domains: what Git says of it.
+"""How replicas of one service are shared out between pools and domains, and what happens to one
+that fits nowhere: what Git says of it.
 
 Made by source as part of a ModelService, read by decide and by those who tell about it.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["NO_LIMITS", "PlacementLimits", "Reclaim"]
+__all__ = ["NO_LIMITS", "PlacementLimits", "Reclaim", "WhenFull"]
 
 
 class Reclaim(StrEnum):
@@ -16,6 +17,13 @@ class Reclaim(StrEnum):
 
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"
+
+
+class WhenFull(StrEnum):
+    """What happens to a replica that fits nowhere."""
+
+    HOLD = "Hold"
+    UNPINNED = "Unpinned"
 
 
 @dataclass(frozen=True, slots=True)

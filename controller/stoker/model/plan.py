@@ -13,7 +13,7 @@ from stoker.model.prefetch import Prefetch
 from stoker.model.refs import ObjectRef, UnitRef
 from stoker.model.scale_verdict import ScaleVerdict
 from stoker.model.start_samples import NO_STARTS, Starts
-from stoker.model.workload import workload_ref
+from stoker.model.workload import nodes_told, workload_ref
 
 __all__ = [
     "Attempt",
@@ -91,6 +91,13 @@ class Placement:
     """Of a group: its nodes, the leader's (`node`) first; empty in mode Scheduler."""
     domain: str = ""
     """Of a group: the value of its topology label on all of them."""
+    rule: str = ""
+    """By which the place of a new one was chosen; empty for one that stands."""
+
+    @property
+    def told(self) -> str:
+        """Its node or nodes in one word; empty in mode Scheduler."""
+        return nodes_told(self.nodes) or self.node
 
 
 class RetireStage(StrEnum):
@@ -127,11 +134,16 @@ class Retirement:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Something wanted that does not happen now. `code` is from the published list."""
+    """Something wanted that does not happen now. `code` is from the published list.
+
+    `new_node` tells people how long a node that is asked for would take and what it costs;
+    empty where that would help nothing, or is done already.
+    """
 
     code: str
     message: str
     remedy: str = ""
+    new_node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +225,8 @@ class ServiceDecision:
     """What measured load asks for; None where the count does not follow it."""
     coldest: tuple[str, ...] = ()
     """Mode Scheduler: pods that the lower count should take, the coldest first."""
+    when_full: str = ""
+    """An override of whenFull: what it asks for, until when and why, or why it is not obeyed."""
 
     def workload_ref(self, name: str) -> ObjectRef:
         """The object of that name."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from stoker.model.flow import Override, Suspension, UnreadOverride
+from stoker.model.flow import Override, Suspension, UnreadOverride, WhenFullOverride
 from stoker.model.prefetch import LivePrefetch
 from stoker.model.readings import ServiceReadings
 from stoker.model.refs import UnitRef
 from stoker.model.shape import Resources
+from stoker.model.workload import nodes_told
 
 __all__ = [
     "DrainState",
@@ -246,6 +247,11 @@ class LivePlacement:
     domain: str = ""
     """Of a group: the value of its topology label on all of them."""
 
+    @property
+    def told(self) -> str:
+        """Its decided node or nodes in one word; empty in mode Scheduler."""
+        return nodes_told(self.nodes) or self.node
+
     def refusal_by(self, node: str) -> Refusal | None:
         """How that node refused a pod of it lately; None when it did not."""
         return next((each for each in self.refusals if each.node == node), None)
@@ -290,6 +296,8 @@ class Snapshot:
     """Sorted by unit and name."""
     readings: tuple[ServiceReadings, ...] = ()
     """What was measured of services that scale, sorted by ref; one without is not measured."""
+    when_full_overrides: tuple[WhenFullOverride, ...] = ()
+    """Sorted by ref, as `overrides` are; lapsed ones may be among them."""
 
     def service(self, ref: UnitRef) -> ServiceState:
         """What stands of that service; an empty state when nothing does."""

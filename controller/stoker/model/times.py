@@ -1,10 +1,10 @@
-"""Milliseconds since the epoch to and from RFC 3339 text; pure."""
+"""Milliseconds since the epoch to and from RFC 3339 text, and spans of time for people; pure."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-__all__ = ["instant_of", "rfc3339", "to_milliseconds"]
+__all__ = ["instant_of", "rfc3339", "span", "to_milliseconds"]
 
 
 def rfc3339(milliseconds: int) -> str:
@@ -27,3 +27,13 @@ def instant_of(value: object) -> int | None:
         return to_milliseconds(value) if isinstance(value, str) else None
     except ValueError:
         return None
+
+
+def span(milliseconds: int) -> str:
+    """`55s`, `2m40s`, `1h05m`: rounded up to whole seconds."""
+    seconds = -(-milliseconds // 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes:02d}m"
+    return f"{minutes}m{seconds:02d}s" if minutes else f"{seconds}s"

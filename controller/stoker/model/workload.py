@@ -6,6 +6,7 @@ by every stage that names the workloads of a service.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from stoker.model.refs import ObjectRef
@@ -18,6 +19,8 @@ __all__ = [
     "LWS_VERSION",
     "WORKER_INDEX",
     "is_workload",
+    "node_names",
+    "nodes_told",
     "pods_each",
     "workload_ref",
 ]
@@ -40,6 +43,16 @@ def workload_ref(namespace: str, name: str, *, grouped: bool) -> ObjectRef:
     if grouped:
         return ObjectRef(LWS_GROUP, LWS_KIND, namespace, name, LWS_VERSION)
     return ObjectRef("apps", "Deployment", namespace, name)
+
+
+def nodes_told(nodes: Iterable[str]) -> str:
+    """The nodes of a replica in one word, the leader's first: `n1`, or of a group `n1+n2`."""
+    return "+".join(nodes)
+
+
+def node_names(told: str) -> tuple[str, ...]:
+    """The nodes again; none of an empty word."""
+    return tuple(told.split("+")) if told else ()
 
 
 def pods_each(body: dict[str, Any]) -> int:

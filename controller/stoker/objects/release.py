@@ -11,12 +11,16 @@ from typing import Any
 from stoker.model.refs import ObjectRef
 from stoker.objects.names import (
     ADOPTED,
+    DOMAIN,
     FLEET_LABEL,
     MANAGED_BY,
     NODE,
     NODE_UID,
+    NODES,
     OWNER,
     PLACEMENT_LABEL,
+    PREFETCH_LABEL,
+    PREFETCH_MODEL,
     REV,
     SERVICE_LABEL,
     SOURCE,
@@ -28,8 +32,11 @@ from stoker.objects.owned import owners
 
 __all__ = ["is_held", "release_patch"]
 
-_ANNOTATIONS = (OWNER, ADOPTED, REV, TEMPLATE, SOURCE, NODE, NODE_UID)
-_LABELS = (FLEET_LABEL, SERVICE_LABEL, PLACEMENT_LABEL, MANAGED_BY)
+_ANNOTATIONS = (
+    *(OWNER, ADOPTED, REV, TEMPLATE, SOURCE),
+    *(NODE, NODE_UID, NODES, DOMAIN, PREFETCH_MODEL),
+)
+_LABELS = (FLEET_LABEL, SERVICE_LABEL, PLACEMENT_LABEL, PREFETCH_LABEL, MANAGED_BY)
 """What we stamp on the object itself. The pod template's labels stay: they select its pods."""
 
 

@@ -1,7 +1,8 @@
 """What people ask of a running controller: annotations on the mirrors of fleet and services.
 
 Written by `stoker suspend`, `override` and `reconcile`, read by observe. Each value is JSON
-for people and programs: `{"reason": …, "since": …, "until": …, "replicas": …}`. Pure.
+for people and programs: `{"reason": …, "since": …, "until": …, "replicas": …}`, or with
+`whenFull` in place of `replicas`. Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.model.flow import Override, Suspension, UnreadOverride
+from stoker.model.flow import Override, Suspension, UnreadOverride, WhenFullOverride
+from stoker.model.limits import WhenFull
 from stoker.model.refs import UnitRef
 from stoker.model.times import instant_of, rfc3339
 
@@ -18,14 +20,19 @@ __all__ = [
     "OVERRIDE",
     "RECONCILE",
     "SUSPEND",
+    "WHEN_FULL",
+    "asks_for_a_node",
     "override_from",
     "suspension_from",
     "text_of_override",
     "text_of_suspension",
+    "text_of_when_full",
+    "when_full_from",
 ]
 
 SUSPEND = "stoker.dev/suspend"
 OVERRIDE = "stoker.dev/override"
+WHEN_FULL = "stoker.dev/override-when-full"
 RECONCILE = "stoker.dev/reconcile-requested-at"
 """Any new value asks for a pass now; the Fleet's status.lastHandledReconcileAt repeats it."""
 
@@ -65,6 +72,21 @@ def override_from(ref: UnitRef, annotations: Mapping[str, Any]) -> Override | Un
     return Override(ref, replicas, until_ms, _reason(found), instant_of(found.get("since")))
 
 
+def when_full_from(
+    ref: UnitRef, annotations: Mapping[str, Any]
+) -> WhenFullOverride | UnreadOverride | None:
+    """The same of what happens to a replica that fits nowhere."""
+    text = annotations.get(WHEN_FULL)
+    if text is None:
+        return None
+    found = _read(text) or {}
+    asked, until_ms = found.get("whenFull"), instant_of(found.get("until"))
+    if asked not in tuple(WhenFull) or until_ms is None:
+        return UnreadOverride(ref, _line(str(text)), of_when_full=True)
+    since_ms = instant_of(found.get("since"))
+    return WhenFullOverride(ref, WhenFull(asked), until_ms, _reason(found), since_ms)
+
+
 def text_of_suspension(reason: str, since_ms: int, until_ms: int | None) -> str:
     """The value of the annotation."""
     data = {"reason": reason[:MAX_REASON], "since": rfc3339(since_ms)}
@@ -75,13 +97,22 @@ def text_of_suspension(reason: str, since_ms: int, until_ms: int | None) -> str:
 
 def text_of_override(replicas: int, reason: str, since_ms: int, until_ms: int) -> str:
     """The value of the annotation."""
-    data = {
-        "replicas": replicas,
-        "reason": reason[:MAX_REASON],
-        "since": rfc3339(since_ms),
-        "until": rfc3339(until_ms),
-    }
-    return json.dumps(data)
+    return _until({"replicas": replicas}, reason, since_ms, until_ms)
+
+
+def text_of_when_full(when_full: WhenFull, reason: str, since_ms: int, until_ms: int) -> str:
+    """The value of the annotation."""
+    return _until({"whenFull": when_full.value}, reason, since_ms, until_ms)
+
+
+def asks_for_a_node(name: str) -> str:
+    """The command that asks for a node for a service that is held for want of one."""
+    return f"stoker override {name} --when-full {WhenFull.UNPINNED} --for 4h --reason TEXT"
+
+
+def _until(asked: dict[str, Any], reason: str, since_ms: int, until_ms: int) -> str:
+    told = {"reason": reason[:MAX_REASON], "since": rfc3339(since_ms), "until": rfc3339(until_ms)}
+    return json.dumps(asked | told)
 
 
 def _read(text: object) -> dict[str, Any] | None:

@@ -87,6 +87,7 @@ def observe(
         suspensions=suspensions,
         overrides=wishes.overrides,
         unread_overrides=wishes.unread_overrides,
+        when_full_overrides=wishes.when_full_overrides,
         prefetches=_prefetches(kinds),
     )
     return Observation(snapshot, observer.live(kinds), wishes.reconcile)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.model.flow import Override, Suspension, UnreadOverride
+from stoker.model.flow import Override, Suspension, UnreadOverride, WhenFullOverride
 from stoker.model.refs import UnitRef
 from stoker.objects.health_fields import mapping, text
 from stoker.objects.names import FLEET_ID
@@ -18,13 +18,15 @@ from stoker.objects.wishes import (
     OVERRIDE,
     RECONCILE,
     SUSPEND,
+    WHEN_FULL,
     override_from,
     suspension_from,
+    when_full_from,
 )
 
 __all__ = ["MirrorFacts", "Wishes", "mirror_facts", "wishes_of"]
 
-_READ = (SUSPEND, OVERRIDE, RECONCILE)
+_READ = (SUSPEND, OVERRIDE, WHEN_FULL, RECONCILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Wishes:
     suspensions: tuple[Suspension, ...] = ()
     overrides: tuple[Override, ...] = ()
     unread_overrides: tuple[UnreadOverride, ...] = ()
+    when_full_overrides: tuple[WhenFullOverride, ...] = ()
     reconcile: str = ""
 
 
@@ -61,6 +64,7 @@ def wishes_of(mirrors: Iterable[MirrorFacts], fleet_id: str) -> Wishes:
     """What is asked of the fleet of that id."""
     suspensions: list[Suspension] = []
     overrides: list[Override] = []
+    when_full: list[WhenFullOverride] = []
     unread: list[UnreadOverride] = []
     reconcile = ""
     for facts in mirrors:
@@ -68,18 +72,22 @@ def wishes_of(mirrors: Iterable[MirrorFacts], fleet_id: str) -> Wishes:
             continue
         asks = dict(facts.asks)
         suspension = suspension_from(facts.ref, asks)
-        override = override_from(facts.ref, asks)
         if facts.ref.kind == "Fleet":
             reconcile = asks.get(RECONCILE, reconcile)
-        elif isinstance(override, Override):
-            overrides.append(override)
-        elif override is not None:
-            unread.append(override)
+        else:
+            for override in (override_from(facts.ref, asks), when_full_from(facts.ref, asks)):
+                if isinstance(override, Override):
+                    overrides.append(override)
+                elif isinstance(override, WhenFullOverride):
+                    when_full.append(override)
+                elif override is not None:
+                    unread.append(override)
         if suspension is not None:
             suspensions.append(suspension)
     return Wishes(
         tuple(sorted(suspensions, key=lambda wish: wish.ref)),
         tuple(sorted(overrides, key=lambda wish: wish.ref)),
         tuple(sorted(unread)),
+        tuple(sorted(when_full, key=lambda wish: wish.ref)),
         reconcile,
     )

@@ -127,3 +127,7 @@ class Ground(Protocol):
     def advance(self) -> None:
         """Let a little time go by."""
         ...
+
+    def hear(self) -> None:
+        """Let what was just done to the cluster be heard, where nothing happens by itself."""
+        ...

@@ -99,6 +99,7 @@ def _with_load(
         ground.advance()
         now_ms = ground.clock.now_ms()
         agenda.run(now_ms)
+        ground.hear()
         _look(ground, watcher)
     ground.load.stop()
     recording.requests = ground.load.requests

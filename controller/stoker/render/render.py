@@ -24,7 +24,7 @@ from stoker.render.bake_group import bake_group
 from stoker.render.manifests import ClusterKinds, cluster_kinds, manifest_of, placed, with_labels
 from stoker.render.neutral import NeutralObject, NeutralUnit
 from stoker.render.prefetch import job_ref, prefetch_job
-from stoker.render.renderer import LastSets, Renderer
+from stoker.render.renderer import Renderer
 from stoker.render.shapes import Shapes
 from stoker.render.unit_jobs import Workshop
 
@@ -49,9 +49,9 @@ def render(
     The same set object is given again while nothing about it changed. Raises Unreachable
     when Git cannot be read.
     """
-    last = renderer.memo.last_sets
-    if last is not None and last.answers(desired, shapes, plan, fleet_id):
-        return last.sets
+    last, asked = renderer.memo.last_sets, (fleet_id, plan.decisions)
+    if (known_sets := last.to(desired, shapes, equal=asked)) is not None:
+        return known_sets
     workshop = shapes.workshop or Workshop(desired, repo, renderer.memo.texts)
     around = around_workloads(desired, shapes.neutral, plan, workshop, renderer, checkpoint)
     scopes = cluster_kinds(shapes.neutral.values())
@@ -76,9 +76,9 @@ def render(
         made = task.manifest_set()
         renderer.memo.sets[unit.ref] = (task.key, made)
         sets.append(made)
-    made_now = LastSets(desired, shapes, plan.decisions, fleet_id, tuple(sets))
-    renderer.memo.last_sets = made_now if all(item.complete for item in sets) else None
-    return made_now.sets
+    answer = tuple(sets)
+    last.keep(answer if all(s.complete for s in sets) else None, desired, shapes, equal=asked)
+    return answer
 
 
 def _pools(desired: Desired, unit: Unit) -> tuple[Pool, ...]:

@@ -12,9 +12,8 @@ from types import TracebackType
 from typing import Self
 
 from stoker.clock import SystemClock
-from stoker.model.fleet import Desired
+from stoker.model.last_answer import LastAnswer
 from stoker.model.manifest import ManifestSet
-from stoker.model.plan import Plan, ServiceDecision
 from stoker.model.ports import Clock
 from stoker.model.refs import UnitRef
 from stoker.render.ahead import Ahead
@@ -22,32 +21,12 @@ from stoker.render.neutral import NeutralObject, NeutralUnit
 from stoker.render.pool import Job, JobResult, Limits, Pool
 from stoker.render.shapes import Shapes
 
-__all__ = ["LastSets", "RenderMemo", "Renderer"]
+__all__ = ["RenderMemo", "Renderer"]
 
 _MAY_PASS = frozenset({"render-crashed", "render-timeout"})
 """Findings that a busy machine can cause; everything else is settled by the input alone."""
 RETRY_SECONDS = 600.0
 """How long such a finding stands before its unit is rendered again."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LastSets:
-    """The whole answer of the last render, when every set of it was complete."""
-
-    desired: Desired
-    shapes: Shapes
-    decisions: tuple[ServiceDecision, ...]
-    fleet_id: str
-    sets: tuple[ManifestSet, ...]
-
-    def answers(self, desired: Desired, shapes: Shapes, plan: Plan, fleet_id: str) -> bool:
-        """Whether it is asked again with the same state and the same decisions."""
-        return (
-            self.desired is desired
-            and self.shapes is shapes
-            and self.fleet_id == fleet_id
-            and self.decisions == plan.decisions
-        )
 
 
 @dataclass(slots=True)
@@ -63,9 +42,10 @@ class RenderMemo:
     around: dict[UnitRef, tuple[object, tuple[NeutralObject, ...]]] = field(default_factory=dict)
     sets: dict[UnitRef, tuple[object, ManifestSet]] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    last_shapes: tuple[Desired, Shapes] | None = None
+    last_shapes: LastAnswer[Shapes] = field(default_factory=LastAnswer)
     """What the same state came to, when nothing was wrong with it."""
-    last_sets: LastSets | None = None
+    last_sets: LastAnswer[tuple[ManifestSet, ...]] = field(default_factory=LastAnswer)
+    """What the same state and decisions came to, when every set was complete."""
 
     def keep_only(self, refs: Iterable[UnitRef]) -> None:
         """Forget units that left the fleet."""

@@ -51,9 +51,8 @@ def _shapes(
     renderer: Renderer,
     checkpoint: Callable[[], None] | None,
 ) -> Shapes:
-    last = renderer.memo.last_shapes
-    if last is not None and last[0] is desired:
-        return last[1]
+    if (last := renderer.memo.last_shapes.to(desired)) is not None:
+        return last
     workshop = Workshop(desired, repo, renderer.memo.texts)
     renderer.memo.keep_only(unit.ref for unit in desired.units)
     neutral: dict[UnitRef, NeutralUnit] = {}
@@ -78,7 +77,7 @@ def _shapes(
         neutral=neutral,
         workshop=workshop,
     )
-    renderer.memo.last_shapes = None if found.findings else (desired, found)
+    renderer.memo.last_shapes.keep(None if found.findings else found, desired)
     return found
 
 

@@ -105,7 +105,9 @@ def _summary(units: Sequence[UnitReport], drift_repaired: int) -> dict[str, int]
         "healthy": sum(1 for unit in units if unit.health in {Health.HEALTHY, Health.SUSPENDED}),
         "objects": sum(unit.objects for unit in units),
         "held": sum(1 for service in services if service.holds),
-        "overrides": sum(1 for service in services if service.count_source == "Override"),
+        "overrides": sum(
+            (service.count_source == "Override") + bool(service.when_full) for service in services
+        ),
         "suspended": sum(1 for unit in units if unit.suspended),
         "driftRepaired24h": drift_repaired,
     }

@@ -8,7 +8,7 @@ from stoker.errors import Finding, Severity, SourceLocation
 from stoker.model.flow import UnreadOverride
 from stoker.model.refs import UnitRef
 from stoker.model.snapshot import ServiceState
-from stoker.objects.wishes import OVERRIDE
+from stoker.objects.wishes import OVERRIDE, WHEN_FULL
 from stoker.report.inputs import ReportInputs
 from stoker.report.service_state import ServiceView, pods_unknown
 from stoker.report.unit_state import UnitFacts
@@ -95,8 +95,9 @@ def _findings_by_unit(inputs: ReportInputs) -> dict[str, tuple[Finding, ...]]:
 
 
 def _of_override(unread: UnreadOverride) -> Finding:
-    """That somebody asked for a count in vain: a warning, for nothing is held for it."""
-    message = f"the annotation {OVERRIDE} of the mirror cannot be read and is not obeyed: "
+    """That somebody asked for something in vain: a warning, for nothing is held for it."""
+    key = WHEN_FULL if unread.of_when_full else OVERRIDE
+    message = f"the annotation {key} of the mirror cannot be read and is not obeyed: "
     return Finding(
         SourceLocation(),
         "override-unreadable",

@@ -189,9 +189,7 @@ def _service_status(
         "warmingReplicas": counts.warming,
         "selector": selector,
         "modelRevision": service.model_revision[:7],
-        "nodes": [
-            node for place in service.placements if place.node for node in place.node.split("+")
-        ][:100],
+        "nodes": [node for place in service.placements for node in place.nodes][:100],
         **({"starting": starting[:100]} if starting else {}),
         "sync": {"status": report.sync.value},
         "health": {"status": report.health.value},

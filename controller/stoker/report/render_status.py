@@ -177,8 +177,7 @@ def _service_row(unit: UnitReport, now_ms: int) -> list[str]:
     counts = service.counts
     want = "?" if counts.desired is None else str(counts.desired)
     mark = service_mark(unit)[0]
-    standing = [place for place in service.placements if place.node and place.replicas]
-    nodes = [node for place in standing for node in place.node.split("+")]
+    nodes = [node for place in service.placements if place.replicas for node in place.nodes]
     return [
         clean(unit.ref.short),
         unit.sync.value,

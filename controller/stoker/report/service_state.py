@@ -79,7 +79,7 @@ def service_report(
             for r in (decision.retirements if decision else ())
         ),
         holds=tuple(
-            HoldLine(camel(h.code), h.message, h.remedy)
+            HoldLine(camel(h.code), h.message, h.remedy, h.new_node)
             for h in (decision.holds if decision else ())
         ),
         prefetches=tuple(
@@ -90,6 +90,7 @@ def service_report(
         nodes=tuple(_node_line(a) for a in (decision.attempts[:MAX_NODES] if decision else ())),
         rejected=decision.rejected if decision else (),
         cause=_cause(view),
+        when_full=decision.when_full if decision else "",
     )
 
 
@@ -198,9 +199,8 @@ def _placements(
 
 
 def _line_of(place: LivePlacement) -> PlacementLine:
-    where = "+".join(place.nodes) or place.node
     return PlacementLine(
-        place.name, where, "", place.rev, place.replicas, place.ready, place.warming
+        place.name, place.told, "", place.rev, place.replicas, place.ready, place.warming
     )
 
 
@@ -212,7 +212,7 @@ def _decided_line(
     estimate = decided.readiness.p50_ms // 1000 if decided.readiness is not None else None
     return PlacementLine(
         decided.name,
-        "+".join(decided.nodes) or decided.node,
+        decided.told,
         decided.pool,
         decided.rev,
         decided.count,

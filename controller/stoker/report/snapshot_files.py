@@ -87,6 +87,7 @@ def snapshot_files(
         "suspensions": to_data(snapshot.suspensions),
         "overrides": to_data(snapshot.overrides),
         "unreadOverrides": to_data(snapshot.unread_overrides),
+        "whenFullOverrides": to_data(snapshot.when_full_overrides),
         "prefetches": to_data(snapshot.prefetches),
         "truncated": 0,
     }

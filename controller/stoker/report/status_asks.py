@@ -52,6 +52,8 @@ def _unit(unit: UnitReport, now_ms: int, *, fleet_wide: bool) -> list[str]:
         lines.append(f"OVERRIDE   {unit.ref.short}   {wants} {unit.service.count_detail}")
     if unit.service is not None and unit.service.count_refused:
         lines.append(f"OVERRIDE   {unit.ref.short}   {unit.service.count_refused}")
+    if unit.service is not None and unit.service.when_full:
+        lines.append(f"OVERRIDE   {unit.ref.short}   whenFull {unit.service.when_full}")
     ready = unit.condition("Ready")
     if ready is not None and ready.reason in _WAITS:
         lines.append(f"WAITING    {unit.ref.short}   {ready.message}")

@@ -10,13 +10,17 @@ from typing import Any
 
 from stoker.model.times import to_milliseconds
 from stoker.objects.health_fields import integer, items, mapping, text
+from stoker.objects.wishes import asks_for_a_node
 from stoker.report.status_rows import ago, clean
-from stoker.report.unit_report import ErrorLine, UnitReport
+from stoker.report.unit_report import ErrorLine, ServiceReport, UnitReport
 from stoker.report.units import unit_ref_from_text
 
 __all__ = ["trouble_lines"]
 
 ERRORS_SHOWN = 3
+FULL = "HeldNoCapacity"
+COMMANDS_WIDE = 54
+"""Characters of a command before what it does; more where one is longer."""
 
 
 def trouble_lines(
@@ -75,8 +79,32 @@ def _entry(entry: dict[str, Any], unit: UnitReport | None, now_ms: int) -> list[
     if following and not (unit is not None and unit.stalled):
         lines.append(f"    Next: {following}")
     if ref is not None and ref.kind == "ModelService":
-        lines.append(f"    stoker explain {clean(ref.name)}".ljust(58) + "why, node by node")
+        lines += _commands(clean(ref.name), unit.service if unit is not None else None)
     return lines
+
+
+def _commands(name: str, service: ServiceReport | None) -> list[str]:
+    """What a person may type next, and what it does."""
+    found = [(f"stoker explain {name}", "why, node by node")]
+    if service is not None:
+        asked = next((hold.new_node for hold in service.holds if hold.new_node), "")
+        if asked:
+            found.append((asks_for_a_node(name), f"ask for a node: {clean(asked)}"))
+        if _may_do_with_less(service):
+            fewer = service.counts.ready
+            command = f"stoker override {name} --replicas {fewer} --for 4h --reason TEXT"
+            found.append((command, f"accept {fewer}, silence this"))
+    width = max(COMMANDS_WIDE, *(len(command) + 3 for command, _ in found))
+    return [f"    {command.ljust(width)}{what}" for command, what in found]
+
+
+def _may_do_with_less(service: ServiceReport) -> bool:
+    """Whether only want of room keeps it from its count, which is Git's, and its floor is kept."""
+    counts = service.counts
+    full = any(hold.reason == FULL for hold in service.holds) and not counts.warming
+    ours = service.count_source in {"Git", "Override"}
+    enough = max(1, counts.floor) <= counts.ready < (counts.desired or 0)
+    return full and ours and enough
 
 
 def _state(entry: dict[str, Any], unit: UnitReport | None) -> str:

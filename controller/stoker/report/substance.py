@@ -72,4 +72,5 @@ def _service(service: ServiceReport) -> list[Any]:
         [hold.reason for hold in service.holds],
         [[p.node, p.state] for p in service.prefetches],
         [line.node for line in service.nodes if line.rule == "quarantined"],
+        bool(service.when_full),
     ]

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from stoker.model.outcome import Condition, Health, Sync
 from stoker.model.refs import UnitRef
+from stoker.model.workload import node_names
 from stoker.report.conditions import Reason
 
 __all__ = [
@@ -51,7 +52,7 @@ class ReplicaCounts:
 
 @dataclass(frozen=True, slots=True)
 class PlacementLine:
-    """Replicas of one rev on one node; `node` is empty in mode Scheduler.
+    """Replicas of one rev on one node; `node` is empty in mode Scheduler, `n1+n2` of a group.
 
     `ready_in` is how many seconds the start was expected to take when it was decided, None
     where nothing was estimated and once all are Ready.
@@ -65,6 +66,11 @@ class PlacementLine:
     ready: int = 0
     warming: int = 0
     ready_in: int | None = None
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Its nodes one by one."""
+        return node_names(self.node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +93,14 @@ class PrefetchLine:
 
 @dataclass(frozen=True, slots=True)
 class HoldLine:
-    """Something wanted that does not happen now."""
+    """Something wanted that does not happen now; `new_node` is what one would take, if it may be
+    asked for.
+    """
 
     reason: str
     message: str
     remedy: str = ""
+    new_node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +160,8 @@ class Attempt:
 class ServiceReport:
     """What only a ModelService has. `count_source` is `Git` or the owner by name.
 
-    `count_refused` is an override that is not obeyed, with the reason.
+    `count_refused` is an override that is not obeyed, with the reason; `when_full` an override of
+    whenFull, obeyed or not, in words.
     """
 
     counts: ReplicaCounts
@@ -169,6 +179,7 @@ class ServiceReport:
     nodes: tuple[NodeLine, ...] = ()
     rejected: tuple[tuple[str, int], ...] = ()
     cause: Cause | None = None
+    when_full: str = ""
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,8 @@ def _service_to_data(service: ServiceReport) -> dict[str, Any]:
             for p in service.placements
         ],
     }
+    if service.when_full:
+        data["whenFull"] = service.when_full
     if service.retirements:
         data["retirements"] = [
             {"name": r.name, "stage": r.stage, "reason": r.reason, "keep": r.keep}
@@ -192,7 +194,9 @@ def _service_to_data(service: ServiceReport) -> dict[str, Any]:
         data["prefetches"] = [{"node": p.node, "state": p.state} for p in service.prefetches]
     if service.holds:
         data["holds"] = [
-            _without_empty({"reason": h.reason, "message": h.message}, remedy=h.remedy)
+            _without_empty(
+                {"reason": h.reason, "message": h.message}, remedy=h.remedy, new_node=h.new_node
+            )
             for h in service.holds
         ]
     if service.cause is not None:
@@ -242,6 +246,7 @@ def _service_from_data(data: dict[str, Any]) -> ServiceReport:
         nodes=_lines(NodeLine, items(data, "nodes")),
         rejected=tuple((str(k), v) for k, v in rejected.items() if isinstance(v, int)),
         cause=cause[0] if cause else None,
+        when_full=text(data, "whenFull"),
     )
 
 
@@ -249,9 +254,13 @@ def _without_empty(data: dict[str, Any], **optional: str | int | None) -> dict[s
     """`data` and those of the optional entries that say something, in camel case."""
     for name, value in optional.items():
         if value is not None and value != "":  # noqa: PLC1901 - zero says something
-            head, *rest = name.split("_")
-            data[head + "".join(part.capitalize() for part in rest)] = value
+            data[_camel(name)] = value
     return data
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -274,7 +283,7 @@ Line = TypeVar(
 
 def _lines(cls: type[Line], data: Iterable[dict[str, Any]]) -> tuple[Line, ...]:
     """Entries of one sort; one with a missing field is left out, a wrong one counts as missing."""
-    fields = {name.replace("_i", "I"): field for name, field in cls.__dataclass_fields__.items()}
+    fields = {_camel(name): field for name, field in cls.__dataclass_fields__.items()}
     found = []
     for entry in data:
         known: dict[str, Any] = {

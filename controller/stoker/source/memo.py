@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from stoker.model.fleet import Desired, Unit
+from stoker.model.last_answer import LastAnswer
 from stoker.model.refs import UnitRef
 from stoker.source.compile import Compiled
 from stoker.source.fleet_file import FleetRead
@@ -34,8 +35,8 @@ class SourceMemo:
     """By the keys of the Fleet file and of the unit file."""
     bundles: dict[UnitRef, tuple[Compiled, Unit]] = field(default_factory=dict)
     """Bundles whose files are all named one by one, with what they were compiled from."""
-    last: tuple[tuple[str, str, str], Desired] | None = None
-    """Key (ref, commit, Fleet path) and result of the last whole pass."""
+    last: LastAnswer[Desired] = field(default_factory=LastAnswer)
+    """The result of the last whole pass, by ref, commit and Fleet path."""
     parsed: int = 0
     """Unit files parsed so far; tests and metrics read it."""
 

@@ -61,12 +61,12 @@ def source(
     revision = revision or repo.fetch()
     path = resolve_path(fleet_path, "") or fleet_path
     key = (revision.ref, revision.commit, path)
-    if memo.last is not None and memo.last[0] == key:
-        return memo.last[1]
+    if (known := memo.last.to(equal=key)) is not None:
+        return known
     index = FileIndex(repo.tree(revision.commit), repo.left_out(revision.commit))
     read, fleet_blob = _fleet(repo, index, path, revision, memo)
     desired = _desired(repo, index, read, fleet_blob, revision, memo)
-    memo.last = (key, desired)
+    memo.last.keep(desired, equal=key)
     return desired
 
 

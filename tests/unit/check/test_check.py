@@ -296,8 +296,10 @@ def test_a_drain_that_fits_the_grace_period_exactly_passes():
         (lambda pod: pod.pop("terminationGracePeriodSeconds"), Drain(10_000, 10_000, 10_001)),
         (lambda pod: pod.update(terminationGracePeriodSeconds=None), Drain()),
         (lambda pod: pod.update(terminationGracePeriodSeconds="700"), Drain()),
+        (lambda pod: pod.update(terminationGracePeriodSeconds=0), Drain(0, 0, 0)),
+        (lambda pod: pod.update(terminationGracePeriodSeconds=-1), Drain(0, 0, 0)),
     ],
-    ids=["a second short", "default of 30 s", "null", "text"],
+    ids=["a second short", "default of 30 s", "null", "text", "none at all", "negative"],
 )
 def test_a_drain_that_the_pod_does_not_live_to_see_is_refused(change, drain):
     """semantics.md 1.2: refuse when endpointSync + drain + shutdown exceed the grace period."""

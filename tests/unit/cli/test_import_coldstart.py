@@ -116,7 +116,7 @@ def test_a_single_service_is_carried_whole():
             },
             "gpu": {"count": 2},
             "replicas": 3,
-            "cache": {"type": "HostPath", "path": "/opt/hf-cache"},
+            "cache": {"type": "HostPath", "path": "/opt/hf-cache", "rootDisk": "Refuse"},
             "podTemplate": {
                 "spec": {
                     "runtimeClassName": "nvidia",
@@ -129,7 +129,8 @@ def test_a_single_service_is_carried_whole():
         "VllmService/qwen-7b spec.model (it has no revision: write the commit in place of main)",
         (
             "VllmService/qwen-7b spec.modelCacheHostPath (carried; weights are kept below "
-            "/opt/hf-cache/huggingface)"
+            "/opt/hf-cache/huggingface, and a node without a disk mounted there is refused: "
+            "cache.rootDisk: Allow takes its root disk)"
         ),
     )
 
@@ -163,6 +164,34 @@ def test_a_fleet_service_is_carried_whole():
 
 
 @pytest.mark.parametrize("live", [VLLM, FLEET], ids=["vllm", "fleet"])
+def test_a_cache_on_the_node_is_looked_at_and_the_file_says_how_to_do_without(live):
+    """The operator wrote weights wherever the path led; here a start there would be refused."""
+    (text,) = convert(live).files.values()
+    (told,) = [line for line in convert(live).left if "modelCacheHostPath" in line]
+
+    (line,) = [line for line in text.splitlines() if "rootDisk" in line]
+    assert line.startswith("    rootDisk: Refuse  # ")
+    assert "Allow" in line
+    assert "cache.rootDisk: Allow" in told
+
+
+@pytest.mark.parametrize("template", ["vllm/v1", "vllm/v2"])
+def test_the_pods_of_the_file_look_for_a_disk_before_weights_come(shell, template):
+    """`root-disk-unchecked` would be a warning of each imported service."""
+    (text,) = convert(VLLM).files.values()
+    body = yaml.safe_load(text)
+    body["spec"]["model"]["revision"] = "a" * 40
+    body["spec"]["render"] = {"template": template}
+    folder = shell.fleet()
+    (folder / "models" / "imported.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
+    validated = shell("validate", folder)
+    rendered = shell("render", "qwen-7b", "--path", folder)
+
+    assert (0, False) == (validated.code, "root-disk" in validated.err), validated.err
+    assert (0, True) == (rendered.code, "- Refuse" in rendered.out), rendered.err
+
+
+@pytest.mark.parametrize("live", [VLLM, FLEET], ids=["vllm", "fleet"])
 def test_the_file_is_right_but_for_the_revision_that_nobody_named(live):
     (text,) = convert(live).files.values()
 
@@ -186,7 +215,12 @@ def test_the_file_is_right_but_for_the_revision_that_nobody_named(live):
         ("spec.runtimeClassName", None, "podTemplate.spec.runtimeClassName", None),
         ("spec.extraArgs", ["--x"], "engine.args", ["--x"]),
         ("spec.extraArgs", None, "engine.args", None),
-        ("spec.modelCacheHostPath", "/c", "cache", {"type": "HostPath", "path": "/c"}),
+        (
+            "spec.modelCacheHostPath",
+            "/c",
+            "cache",
+            {"type": "HostPath", "path": "/c", "rootDisk": "Refuse"},
+        ),
         ("spec.modelCacheHostPath", None, "cache", None),
         ("spec.nodeName", "n2", "podTemplate.spec.nodeSelector", {"kubernetes.io/hostname": "n2"}),
         ("spec.nodeName", None, "podTemplate.spec.nodeSelector", None),

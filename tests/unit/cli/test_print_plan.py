@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jsonschema
 
 from builders import (
@@ -51,7 +53,9 @@ def put(node, *, cold=False, p50=55_000):
     warmth = WarmthClass.COLD if cold else WarmthClass.WARM
     facts = "image yes, weights no" if cold else "image yes, weights yes"
     ready = Readiness(warmth, p50, p50 * 3 // 2, facts=facts)
-    return Placement(f"qwen-{node}", "bbbbbbbb", node, f"uid-{node}", "l4", 1, readiness=ready)
+    return Placement(
+        f"qwen-{node}", "bbbbbbbb", node, f"uid-{node}", "l4", 1, readiness=ready, rule="soonest"
+    )
 
 
 def decided(*placements, replicas=2, **fields):
@@ -108,10 +112,19 @@ def test_table_and_steps_of_a_change():
         "\n"
         "llm/qwen, step by step (disruption.maxConcurrentMoves 1)\n"
         "  1  create   n1                             Warm: image yes, weights yes"
-        "  55s / 1m23s (prior)    1 GPU free\n"
+        "  55s / 1m23s (prior)    1 GPU free   by soonest\n"
         "  2  replace  n1 -> a-node-with-a-long-name  Cold: image yes, weights no "
-        "  2m40s / 4m00s (prior)  2 GPUs free\n"
+        "  2m40s / 4m00s (prior)  2 GPUs free  by soonest\n"
     ).replace("DONE P50/P90  USD/H", "DONE P50/P90   USD/H")
+
+
+def test_a_group_names_all_its_nodes_and_the_scheduler_no_rule():
+    group = replace(put("n1"), nodes=("n1", "n2"), size=2)
+    free = Placement("qwen", "bbbbbbbb", "", "", "l4", 1)
+    text = shown(decided(group), forecast(Step(group), Step(free)))
+
+    assert "  1  create  n1+n2 " in text
+    assert text.splitlines()[-1] == "  2  create  (the scheduler chooses)"
 
 
 def test_a_service_that_stays_is_only_counted():

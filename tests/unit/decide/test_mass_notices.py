@@ -156,6 +156,33 @@ def test_a_replica_of_a_silent_node_earns_a_substitute_elsewhere():
     assert [] == [hold.code for hold in decision.holds]
 
 
+def test_the_substitute_for_a_silent_node_is_kept_for_a_while_when_it_speaks_again():
+    """A node that flaps would buy a start each time, and use none of them."""
+    silent = [*one_gpu("n1", ready=False), *one_gpu("n2")]
+    lost = a_placement("n1", a_replica("p-n1", "n1", "Starting"))
+    first = planned(lost, nodes=silent, replicas=1)
+    plain = one_gpu("n1", "n2")
+    second = planned(
+        ready("n1"),
+        warming("n2"),
+        nodes=plain,
+        replicas=1,
+        history=History.from_records(first.history),
+    )
+    last = planned(
+        ready("n1"),
+        ready("n2"),
+        nodes=plain,
+        replicas=1,
+        history=History.from_records(second.history),
+        now_ms=NOW_MS + CALM_MS,
+    )
+
+    assert {"n2": 1} == created(first.decisions[0])
+    assert [-1, NOW_MS + CALM_MS, None] == [calm_of(plan) for plan in (first, second, last)]
+    assert [[], 1] == [leaving(second.decisions[0]), len(leaving(last.decisions[0]))]
+
+
 def test_a_ready_pod_on_a_silent_node_is_not_touched():
     """Unknown is not gone: endpoints still have it, and perhaps only the kubelet is away."""
     nodes = [*one_gpu("n1", ready=False), *one_gpu("n2", "n3")]

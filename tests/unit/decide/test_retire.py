@@ -97,6 +97,16 @@ def test_a_deadline_that_is_past_waits_for_nothing():
     assert ("ScaleToZero", ("p",), None) == step(draining(1, in_flight=9), nodes=nodes)
 
 
+@pytest.mark.parametrize("late", [0, 10, 86_400], ids=["now", "past", "long past"])
+def test_a_deadline_that_is_past_still_takes_the_traffic_off_first(late):
+    """What follows is the pod's own grace period, and nothing of ours is faster than that."""
+    nodes = [a_node("n1", notice=a_notice(-late))]
+    live = a_placement("n1", a_replica("p"))
+    plan = planned(live, nodes=nodes, replicas=1, drain=DRAIN)
+
+    assert [("StopTraffic", ("p",), 0)] == leaving(plan.decisions[0])
+
+
 def test_a_notice_without_a_deadline_shortens_no_drain():
     nodes = [a_node("n1", notice=a_notice(None))]
 

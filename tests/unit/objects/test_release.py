@@ -53,11 +53,15 @@ STAMPS = {
         names.SOURCE: "models/a.yaml",
         names.NODE: "gpu-1",
         names.NODE_UID: "uid-1",
+        names.NODES: "gpu-1,gpu-2",
+        names.DOMAIN: "a",
+        names.PREFETCH_MODEL: "hf://a@b",
     },
     "labels": {
         names.FLEET_LABEL: "local",
         names.SERVICE_LABEL: "a",
         names.PLACEMENT_LABEL: "x",
+        names.PREFETCH_LABEL: "a",
         names.MANAGED_BY: "stoker",
     },
 }

@@ -6,15 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.model.flow import Override, Suspension, UnreadOverride
+from stoker.model.flow import Override, Suspension, UnreadOverride, WhenFullOverride
+from stoker.model.limits import WhenFull
 from stoker.model.refs import UnitRef
 from stoker.objects.wishes import (
     OVERRIDE,
     SUSPEND,
+    WHEN_FULL,
     override_from,
     suspension_from,
     text_of_override,
     text_of_suspension,
+    text_of_when_full,
+    when_full_from,
 )
 
 QWEN = UnitRef("ModelService", "llm", "qwen")
@@ -39,6 +43,29 @@ def test_an_override_is_read_as_it_was_written(replicas, since, until):
     text = text_of_override(replicas, "why", since, until)
 
     assert Override(QWEN, replicas, until, "why", since) == override_from(QWEN, {OVERRIDE: text})
+
+
+@given(st.sampled_from(WhenFull), SECONDS, SECONDS)
+def test_what_is_asked_for_a_full_fleet_is_read_as_it_was_written(when_full, since, until):
+    text = text_of_when_full(when_full, "why", since, until)
+
+    expected = WhenFullOverride(QWEN, when_full, until, "why", since)
+    assert expected == when_full_from(QWEN, {WHEN_FULL: text})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Unpinned",
+        '{"whenFull": "Unpinned"}',
+        '{"whenFull": "Buy", "until": "2026-01-01T00:00:00Z"}',
+        '{"whenFull": [], "until": "2026-01-01T00:00:00Z"}',
+        '{"until": "2026-01-01T00:00:00Z"}',
+    ],
+    ids=["bare", "no-end", "other-word", "list", "nothing"],
+)
+def test_what_is_asked_for_a_full_fleet_counts_whole_or_not_at_all(text):
+    assert UnreadOverride(QWEN, text, of_when_full=True) == when_full_from(QWEN, {WHEN_FULL: text})
 
 
 @pytest.mark.parametrize(

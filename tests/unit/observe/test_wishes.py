@@ -6,7 +6,7 @@ import pytest
 
 from stoker.model.refs import UnitRef
 from stoker.objects.names import FLEET_ID
-from stoker.objects.wishes import OVERRIDE, RECONCILE, SUSPEND
+from stoker.objects.wishes import OVERRIDE, RECONCILE, SUSPEND, WHEN_FULL
 from stoker.observe.events import events_from
 from stoker.observe.keys import FLEETS, SERVICES
 from stoker.observe.projection import entry_from
@@ -15,11 +15,17 @@ from stoker.observe.wishes import mirror_facts, wishes_of
 from unit.observe.observe_builders import FLEET
 
 AN_OVERRIDE = '{"replicas": 3, "until": "2026-01-01T00:00:00Z"}'
+A_NODE = '{"whenFull": "Unpinned", "until": "2026-01-01T00:00:00Z"}'
 
 
 def a_mirror(kind: str = "ModelService", fleet: str = FLEET, version: str = "1", **asks: str):
-    """A mirror; `suspend`, `override` and `reconcile` are its annotations."""
-    keys = {"suspend": SUSPEND, "override": OVERRIDE, "reconcile": RECONCILE}
+    """A mirror; `suspend`, `override`, `full` and `reconcile` are its annotations."""
+    keys = {
+        "suspend": SUSPEND,
+        "override": OVERRIDE,
+        "full": WHEN_FULL,
+        "reconcile": RECONCILE,
+    }
     annotations = {FLEET_ID: fleet, **{keys[name]: text for name, text in asks.items()}}
     manager = {"manager": f"stoker-{fleet}", "operation": "Apply", "fieldsV1": {"f:spec": {}}}
     return {
@@ -82,6 +88,18 @@ def test_an_override_that_cannot_be_read_is_seen_as_such():
     assert ['{"replicas": 3}'] == [each.text for each in found.unread_overrides]
 
 
+def test_a_service_may_be_asked_for_a_count_and_for_a_node_at_once():
+    both = wishes(a_mirror(override=AN_OVERRIDE, full=A_NODE))
+    unread = wishes(a_mirror(override=AN_OVERRIDE, full="Unpinned"))
+
+    assert [3] == [each.replicas for each in both.overrides]
+    assert ["Unpinned"] == [each.when_full for each in both.when_full_overrides]
+    assert ([3], [True]) == (
+        [each.replicas for each in unread.overrides],
+        [each.of_when_full for each in unread.unread_overrides],
+    )
+
+
 @pytest.mark.parametrize(
     ("before", "after", "events"),
     [
@@ -91,8 +109,17 @@ def test_an_override_that_cannot_be_read_is_seen_as_such():
         (a_mirror(), a_mirror(version="2", suspend="{}"), 1),
         (a_mirror(suspend="{}"), a_mirror(version="2"), 1),
         (a_mirror(suspend="{}"), None, 1),
+        (a_mirror(), a_mirror(version="2", full=A_NODE), 1),
     ],
-    ids=["we-made-it", "we-took-it-away", "we-wrote-it", "asked", "taken-back", "mirror-deleted"],
+    ids=[
+        "we-made-it",
+        "we-took-it-away",
+        "we-wrote-it",
+        "asked",
+        "taken-back",
+        "mirror-deleted",
+        "a-node",
+    ],
 )
 def test_only_what_people_ask_wakes_the_loop(before, after, events):
     """Otherwise each pass that writes mirrors would wake the next."""

@@ -42,6 +42,7 @@ HELD = Hold(
     "held-no-capacity",
     "5 nodes could run it, none has a free GPU.",
     "the first GPU that frees up; whenFull is Hold",
+    "about 6m",
 )
 
 
@@ -91,7 +92,9 @@ NEEDS ATTENTION
     At the floor (3).
     Nodes looked at: 4 full, 1 pool.
     Next: the first GPU that frees up; whenFull is Hold
-    stoker explain qwen-7b                                why, node by node
+    stoker explain qwen-7b                                                why, node by node
+    stoker override qwen-7b --when-full Unpinned --for 4h --reason TEXT   ask for a node: about 6m
+    stoker override qwen-7b --replicas 3 --for 4h --reason TEXT           accept 3, silence this
 
 SERVICE       SYNC    HEALTH    READY  WARMING  WANT  MODEL    NODES       SINCE
 llm/embed-e5  Synced  Healthy   4/4    0        4 H   bb46c15  l4-od-1..4  6m
@@ -242,6 +245,35 @@ def test_an_override_that_is_not_obeyed_is_listed_with_the_reason():
     assert f"OVERRIDE   llm/qwen-7b   {why}" in render_status(
         view(report(inputs(plan=plan(decision(count=count)))))
     )
+
+
+def test_an_override_of_when_full_is_listed():
+    told = "Unpinned until 2026-11-29T05:00:00Z, Git says Hold: launch day"
+    result = report(inputs(plan=plan(decision(when_full=told))))
+
+    assert f"OVERRIDE   llm/qwen-7b   whenFull {told}" in render_status(view(result))
+    assert 1 == result.documents[0].data["summary"]["overrides"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ready": 2},
+        {"ready": 3, "warming": 1},
+        {"ready": 3, "count": CountReason("HorizontalPodAutoscaler/x")},
+        {"ready": 3, "holds": (Hold("GivesWay", "1 replica of 4 leaving"),)},
+        {"ready": 0, "floor": 0},
+    ],
+    ids=["below-floor", "on-its-way", "not-ours", "not-full", "none"],
+)
+def test_fewer_replicas_are_proposed_only_where_they_are_enough_and_ours_to_say(changes):
+    held = decision(**{"holds": (HELD,), **changes})
+    alive = snapshot(ready_on(QWEN, changes["ready"]))
+
+    text = render_status(view(report(inputs(plan=plan(held), snapshot=alive))))
+
+    assert "NEEDS ATTENTION" in text or "warming" in changes
+    assert "--replicas" not in text
 
 
 def test_unknown_counts_are_question_marks():
