@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import TypeAlias
 
 __all__ = ["Series", "grown", "is_sane", "mean", "percentile", "total", "went_back"]
@@ -74,7 +75,7 @@ def percentile(before: Series | None, after: Series | None, share: float) -> flo
     heights = [math.fsum(counts[bound]) for bound in bounds]  # no more than `grown` could sum
     if heights[-1] <= 0:
         return None
-    if any(low > high for low, high in zip(heights, heights[1:], strict=False)):
+    if any(low > high for low, high in pairwise(heights)):
         return None
     rank = share * heights[-1]
     place = next(index for index, height in enumerate(heights) if height >= rank)

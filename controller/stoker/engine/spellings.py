@@ -30,10 +30,8 @@ def spellings(name: str) -> tuple[str, ...]:
     """
     prefix = next((each for each in PREFIXES if name.startswith(each)), "")
     stem, endings = _split(name.removeprefix(prefix))
-    stems = (stem,)
-    if prefix:
-        pair = next((pair for pair in _RENAMED if stem in pair), (stem,))
-        stems = (stem, *(each for each in pair if each != stem))
+    pair = next((pair for pair in _RENAMED if prefix and stem in pair), ())
+    stems = (stem, *(each for each in pair if each != stem))
     prefixes = (prefix, *(each for each in PREFIXES if prefix and each != prefix))
     return tuple(
         before + middle + after for middle in stems for before in prefixes for after in endings

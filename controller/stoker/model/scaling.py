@@ -77,6 +77,8 @@ class MetricSourceType(StrEnum):
 
     PROMETHEUS = "prometheus"
     DECISION = "decision"
+    SCRAPE = "scrape"
+    """A metrics page that is no engine's: a router's or gateway's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +95,15 @@ class MetricSource:
 
 @dataclass(frozen=True, slots=True)
 class ScrapeQuery:
-    """A metric of the engines themselves, summed over the engines in a pod, then aggregated."""
+    """A metric of the engines themselves, summed over the engines in a pod, then aggregated; of
+    a counter what it grows by a second, of a histogram its 95th percentile since the last look.
+
+    With a `source` (of type scrape) it is read from that one page instead.
+    """
 
     metric: str
     aggregate: Aggregate = Aggregate.AVG
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

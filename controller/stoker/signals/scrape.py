@@ -91,7 +91,7 @@ class Look:
 class Scraper:
     """Asks pods, and remembers the last page of each run of a pod by its UID.
 
-    `scrape` may be called on several threads, for different pods; the others on one alone.
+    `scrape` may be called on several threads, the others on one alone.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -99,11 +99,11 @@ class Scraper:
         self._pages: dict[str, Scraped] = {}
 
     def scrape(
-        self, pod: PodTarget, names: Collection[str], timeout_seconds: float
+        self, url: str, names: Collection[str], timeout_seconds: float
     ) -> Scraped | NoAnswer:
-        """Ask one pod; never raises."""
+        """Ask for one page; never raises."""
         seconds = min(REQUEST_SECONDS, timeout_seconds)
-        answer = fetch(f"http://{pod.address}/metrics", seconds, most_bytes=MAX_PAGE_BYTES)
+        answer = fetch(url, seconds, most_bytes=MAX_PAGE_BYTES)
         if not isinstance(answer, Answer):
             return answer
         if answer.status != 200:
