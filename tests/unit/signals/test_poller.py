@@ -118,12 +118,12 @@ def test_a_crash_makes_everything_unmeasurable_and_is_tried_again_with_back_off(
     poller.changed = told.append
     waits = [poller.turn() for _ in range(8)]
     blind = poller.latest((QWEN,), clock.now_ms())
-    trouble = poller.trouble
+    trouble, heard = poller.trouble, tuple(told)
     reader.error = None
     poller.turn()
 
     assert [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, BACKOFF_MAX_SECONDS, BACKOFF_MAX_SECONDS] == waits
-    assert ((), [(QWEN.ref,)] * 8) == (blind, told)
+    assert ((), ((QWEN.ref,),) * 8) == (blind, heard)
     assert ("crashed 8 times in a row; see the log", "") == (trouble, poller.trouble)
     assert len(poller.latest((QWEN,), clock.now_ms())) == 1
 
