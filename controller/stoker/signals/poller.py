@@ -57,30 +57,27 @@ class SignalPoller:
         self._asks: tuple[SignalAsk, ...] = ()
         self._due: dict[UnitRef, float] = {}
         self._wake = threading.Event()
-        self._stopping = False
+        self._running = False
         self._failures = 0
         self._thread: threading.Thread | None = None
 
     # ------------------------------------------------------- from the reconciler
     def start(self) -> None:
-        """Read now and then at every interval, on a thread of its own."""
-        self._thread = threading.Thread(target=self._run, name="signals", daemon=True)
-        self._thread.start()
+        """Read from the first ask on, at every interval, on a thread of its own."""
+        self._running = True
 
     def stop(self) -> None:
         """Ask the thread to end; it is left behind where it waits for an answer."""
-        self._stopping = True
+        self._running = False
         self._wake.set()
-
-    @property
-    def alive(self) -> bool:
-        """Whether its thread runs."""
-        return self._thread is not None and self._thread.is_alive()
 
     @property
     def trouble(self) -> str:
         """Why nothing is measured at all; empty when nothing is wrong."""
-        return f"crashed {self._failures} times in a row; see the log" if self._failures else ""
+        if self._failures:
+            return f"crashed {self._failures} times in a row; see the log"
+        thread = self._thread
+        return "its thread ended" if thread is not None and not thread.is_alive() else ""
 
     def latest(self, asks: tuple[SignalAsk, ...], now_ms: int) -> tuple[ServiceReadings, ...]:
         """What was read last of each, in the order of the asks, and may still be used; services
@@ -88,6 +85,9 @@ class SignalPoller:
         """
         before = {ask.ref: ask for ask in self._asks}
         self._asks = asks
+        if asks and self._running and (self._thread is None or not self._thread.is_alive()):
+            self._thread = threading.Thread(target=self._run, name="signals", daemon=True)
+            self._thread.start()
         if any(_is_news(before.get(ask.ref), ask) for ask in asks):
             self._wake.set()
         found = (self._store.latest(ask, now_ms) for ask in asks)
@@ -137,7 +137,7 @@ class SignalPoller:
         return wait
 
     def _run(self) -> None:
-        while not self._stopping:
+        while self._running:
             wait = self.turn()
             if self._failures:
                 self._wake.clear()  # news of asks does not end a back-off

@@ -50,9 +50,7 @@ class FakePrometheus(MetadataService):
             return Reply(self.status, self.body)
         query = request.query.get("query", "")
         data = next((d for text, d in self.by_query.items() if text in query), self.data)
-        return Reply(
-            self.status, json.dumps({"status": "success", "data": data, **self.extra})
-        )
+        return Reply(self.status, json.dumps({"status": "success", "data": data, **self.extra}))
 
     def _runtime(self) -> Reply:
         if self.started_ms is None:

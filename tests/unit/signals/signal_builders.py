@@ -69,9 +69,7 @@ def a_scaling(
     metrics: Mapping[str, MetricQuery] | None = None, *, interval_ms: int = 15_000, **more: Any
 ) -> Scaling:
     named = tuple(Metric(name, query, 1.0) for name, query in (metrics or {}).items())
-    return Scaling(
-        min_replicas=1, max_replicas=9, interval_ms=interval_ms, metrics=named, **more
-    )
+    return Scaling(min_replicas=1, max_replicas=9, interval_ms=interval_ms, metrics=named, **more)
 
 
 def an_ask(

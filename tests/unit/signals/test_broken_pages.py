@@ -35,7 +35,9 @@ CODES = {
 }
 
 values = st.one_of(
-    st.sampled_from(["0", "1", "NaN", "+Inf", "-Inf", "-1", "1.7e308", "1e999", "", "x", "0x1", "1_0"]),
+    st.sampled_from(
+        ["0", "1", "NaN", "+Inf", "-Inf", "-1", "1.7e308", "1e999", "", "x", "0x1", "1_0"]
+    ),
     st.floats(0, 1e6).map(repr),
 )
 labels = st.sampled_from(

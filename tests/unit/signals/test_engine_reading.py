@@ -11,12 +11,8 @@ from stoker.signals.engine_reading import engine_reading
 from stoker.signals.scrape import Scraper
 from unit.signals.signal_builders import LABELS, a_look, a_page, a_pod, scraped
 
-BEFORE = a_page(
-    running=2, waiting=1, prompts=1_000, cached=100, generated=500, finished=10
-)
-AFTER = a_page(
-    running=3, waiting=4, kv=0.5, prompts=3_000, cached=600, generated=900, finished=14
-)
+BEFORE = a_page(running=2, waiting=1, prompts=1_000, cached=100, generated=500, finished=10)
+AFTER = a_page(running=3, waiting=4, kv=0.5, prompts=3_000, cached=600, generated=900, finished=14)
 
 
 def histogram(name, *counts):
@@ -98,9 +94,7 @@ def test_what_a_cache_held_is_no_prefill_and_never_makes_it_negative():
 
 def test_tokens_cached_anywhere_count_before_hits_of_the_prefix_cache():
     cached = "vllm:prompt_tokens_cached_total{" + LABELS + "} "
-    look = a_look(
-        a_page(more=f"{cached}0"), a_page(prompts=1_000, cached=100, more=f"{cached}800")
-    )
+    look = a_look(a_page(more=f"{cached}0"), a_page(prompts=1_000, cached=100, more=f"{cached}800"))
     found = engine_reading(look)
 
     assert found is not None

@@ -31,7 +31,9 @@ class Secrets:
         if isinstance(found, Exception):
             raise found
         data = {
-            key: value if isinstance(value, int) else base64.b64encode(value.encode("latin-1")).decode()
+            key: value
+            if isinstance(value, int)
+            else base64.b64encode(value.encode("latin-1")).decode()
             for key, value in found.items()
         }
         return {"data": data}

@@ -128,19 +128,34 @@ def test_a_crash_makes_everything_unmeasurable_and_is_tried_again_with_back_off(
     assert len(poller.latest((QWEN,), clock.now_ms())) == 1
 
 
-def test_its_thread_reads_what_is_asked_for_while_it_waits(poller, clock):
+def test_its_thread_begins_with_the_first_ask_and_reads_what_is_asked_for(poller, clock):
     heard = threading.Event()
     poller.changed = lambda _refs: heard.set()
+    poller.latest((QWEN,), clock.now_ms())
     poller.start()
-    alive = poller.alive
+    poller.latest((), clock.now_ms())
+    before = poller._thread
     poller.latest((QWEN,), clock.now_ms())
 
+    assert before is None
     assert heard.wait(10)
-    assert alive
     assert len(poller.latest((QWEN,), clock.now_ms())) == 1
     poller.stop()
     poller._thread.join(10)
-    assert not poller.alive
+    assert poller.trouble == "its thread ended"
+
+
+def test_a_thread_that_ended_is_started_anew_by_the_next_pass(poller, clock):
+    poller.start()
+    poller._thread = threading.Thread(target=lambda: None)
+    poller._thread.start()
+    poller._thread.join(10)
+    ended = poller.trouble
+    poller.latest((QWEN,), clock.now_ms())
+
+    assert ("its thread ended", "") == (ended, poller.trouble)
+    poller.stop()
+    poller._thread.join(10)
 
 
 def test_another_scaling_block_is_read_at_once(poller, clock):

@@ -9,8 +9,8 @@ import pytest
 
 from stoker.clock import SystemClock
 from stoker.model.readings import Sample, Unmeasurable
-from stoker.sim.clock import DEFAULT_START_MS, VirtualClock
 from stoker.signals.prometheus import MOST_CONNECTIONS, Prometheus
+from stoker.sim.clock import DEFAULT_START_MS, VirtualClock
 from unit.node.metadata_services import Fault
 from unit.signals.fake_prometheus import QUERY_PATH, FakePrometheus, vector
 

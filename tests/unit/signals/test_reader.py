@@ -239,7 +239,9 @@ def test_two_services_with_other_queries_share_no_answer(reader):
 def test_a_decision_is_a_reading_too(reader):
     with Decider() as server:
         scaling = a_scaling({"count": DecisionQuery("main", "qwen")})
-        found = one(reader, an_ask(scaling, sources=(source("decision", f"http://{server.address}"),)))
+        found = one(
+            reader, an_ask(scaling, sources=(source("decision", f"http://{server.address}"),))
+        )
 
     assert found.metrics[0][1] == Sample(3.0, DEFAULT_START_MS, 50_000, "replicas")
 
