@@ -153,9 +153,10 @@ class Prometheus:
     def _ask(
         self, connection: _Connection, query: str, timeout_seconds: float
     ) -> tuple[Series, ...] | Unmeasurable:
+        limit = f"{max(1, round(timeout_seconds * 1000))}ms"  # a fraction is no duration there
         try:
             connection.client.custom_query(
-                query, params={"timeout": f"{timeout_seconds:g}s"}, timeout=timeout_seconds
+                query, params={"timeout": limit}, timeout=timeout_seconds
             )
         except (PrometheusApiClientException, KeyError, TypeError):
             pass  # an answer all the same, which is read below

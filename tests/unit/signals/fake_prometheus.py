@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from stoker.model.times import rfc3339
@@ -49,6 +50,8 @@ class FakePrometheus(MetadataService):
         if self.body is not None:
             return Reply(self.status, self.body)
         query = request.query.get("query", "")
+        if not re.fullmatch(r"\d+(ms|[smhdwy])", request.query.get("timeout", "1s")):
+            return Reply(400, json.dumps({"status": "error", "error": "cannot parse timeout"}))
         data = next((d for text, d in self.by_query.items() if text in query), self.data)
         return Reply(self.status, json.dumps({"status": "success", "data": data, **self.extra}))
 

@@ -41,10 +41,10 @@ def test_one_value_is_a_sample(data):
 
 def test_query_time_limit_and_headers_are_sent():
     with FakePrometheus(ONE) as server:
-        value(server, 'avg(x{pod=~"a|b"})', headers={"X-Scope-OrgID": "one two"})
+        value(server, 'avg(x{pod=~"a|b"})', 4.99708, headers={"X-Scope-OrgID": "one two"})
         (asked,) = server.asked(QUERY_PATH)
 
-    assert {"query": 'avg(x{pod=~"a|b"})', "timeout": "5s"} == asked.query
+    assert {"query": 'avg(x{pod=~"a|b"})', "timeout": "4997ms"} == asked.query
     assert asked.headers["x-scope-orgid"] == "one two"
 
 
