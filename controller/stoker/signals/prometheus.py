@@ -21,6 +21,7 @@ from urllib3.util import Retry
 from stoker.model.ports import Clock
 from stoker.model.readings import Reading, Sample, Unmeasurable
 from stoker.model.times import to_milliseconds
+from stoker.signals.questions import Covered
 from stoker.signals.transport import FAILURES, Transport, Whole, failure_of
 
 __all__ = ["SETTLE_SECONDS", "Prometheus", "Series"]
@@ -32,6 +33,8 @@ ASK_START_SECONDS = 5.0
 """For how long the start of a server is known without asking."""
 _LAST_SECOND = 1e12
 """Beyond it is no time (the year 33658)."""
+_PART = "stoker_part"
+"""A label that tells the value from the scrapes in one answer; no metric has it."""
 MOST_CONNECTIONS = 6
 """Questions to one server at once; one that hangs takes no other server's workers."""
 
@@ -78,32 +81,34 @@ class Prometheus:
     ) -> Reading:
         """The one value of a query, at most `valid_ms` old."""
         found = self.series(query, headers, timeout_seconds)
+        return found if isinstance(found, Unmeasurable) else self._one(found, valid_ms)
+
+    def covered(
+        self,
+        query: str,
+        selector: str,
+        headers: Mapping[str, str],
+        timeout_seconds: float,
+        valid_ms: int,
+    ) -> Covered | Unmeasurable:
+        """The one value of a query about some pods, and which of them are scraped.
+
+        Both in one query, for a scrape between two of them would make one a lie about the other.
+        The query has to give an instant vector.
+        """
+        parts = f"{_part(query, 'value')} or {_part(f'max by (pod) (up{{{selector}}})', 'up')}"
+        found = self.series(parts, headers, timeout_seconds)
         if isinstance(found, Unmeasurable):
             return found
-        now_ms = self._clock.now_ms()
-        if not found:
-            return Unmeasurable("missing", "the query has no result", now_ms)
-        if len(found) > 1:
-            why = f"the query has {len(found)} series; one is needed, as of sum() or avg()"
-            return Unmeasurable("many-values", why, now_ms)
-        return _sample(found[0], now_ms, valid_ms)
+        values = tuple(series for series in found if series.labels.get(_PART) == "value")
+        return Covered(self._one(values, valid_ms), _by_pod(found, "up"))
 
     def by_pod(
         self, query: str, headers: Mapping[str, str], timeout_seconds: float
     ) -> Mapping[str, float] | Unmeasurable:
         """Finite values by the label `pod`; a pod with several has none, for nobody knows which."""
         found = self.series(query, headers, timeout_seconds)
-        if isinstance(found, Unmeasurable):
-            return found
-        values: dict[str, list[float | None]] = {}
-        for series in found:
-            if pod := series.labels.get("pod", ""):
-                values.setdefault(pod, []).append(_number(series.text))
-        return {
-            pod: given[0]
-            for pod, given in sorted(values.items())
-            if len(given) == 1 and given[0] is not None and math.isfinite(given[0])
-        }
+        return found if isinstance(found, Unmeasurable) else _by_pod(found)
 
     def series(
         self, query: str, headers: Mapping[str, str], timeout_seconds: float
@@ -126,6 +131,15 @@ class Prometheus:
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.client.close()
+
+    def _one(self, found: tuple[Series, ...], valid_ms: int) -> Reading:
+        now_ms = self._clock.now_ms()
+        if not found:
+            return Unmeasurable("missing", "the query has no result", now_ms)
+        if len(found) > 1:
+            why = f"the query has {len(found)} series; one is needed, as of sum() or avg()"
+            return Unmeasurable("many-values", why, now_ms)
+        return _sample(found[0], now_ms, valid_ms)
 
     @contextmanager
     def _connection(self) -> Iterator[_Connection | None]:
@@ -202,6 +216,25 @@ class Prometheus:
             at_ms = None
         self._started = _Started(at_ms, now)
         return at_ms
+
+
+def _part(query: str, name: str) -> str:
+    """The same results, each with the part's name; a comment at the end of the query ends there."""
+    return f'label_replace(({query}\n), "{_PART}", "{name}", "", "")'
+
+
+def _by_pod(found: tuple[Series, ...], part: str = "") -> dict[str, float]:
+    """Finite values by the label `pod`, of one part; a pod with several has none."""
+    values: dict[str, list[float | None]] = {}
+    for series in found:
+        pod = series.labels.get("pod", "")
+        if pod and series.labels.get(_PART, "") == part:
+            values.setdefault(pod, []).append(_number(series.text))
+    return {
+        pod: given[0]
+        for pod, given in sorted(values.items())
+        if len(given) == 1 and given[0] is not None and math.isfinite(given[0])
+    }
 
 
 def _document(answer: Whole) -> Any:

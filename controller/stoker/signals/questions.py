@@ -6,10 +6,10 @@ them. Used by signals.reader.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from stoker.model.readings import PodTarget, SignalAsk, Unmeasurable
+from stoker.model.readings import PodTarget, Reading, SignalAsk, Unmeasurable
 from stoker.model.scaling import (
     DecisionQuery,
     MetricQuery,
@@ -22,9 +22,9 @@ from stoker.signals.aggregate import names_wanted
 from stoker.signals.scrape import ENGINE_METRICS
 
 __all__ = [
+    "Covered",
     "Page",
     "Question",
-    "coverage_of",
     "pages_of",
     "queries_of",
     "question_of",
@@ -39,12 +39,23 @@ _SLACK_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One for a server. `by_pod`: PromQL that gives a value a pod."""
+    """One for a server. `by_pod`: PromQL that gives a value a pod. `covers` selects the pods that
+    one value is about; empty where it is not about `$pods`.
+    """
 
     source: MetricSource
     query: PrometheusQuery | DecisionQuery
     valid_ms: int
     by_pod: bool = False
+    covers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """A value about pods, and by pod whether Prometheus scraped it (1) or failed to (0)."""
+
+    reading: Reading
+    ups: Mapping[str, float] = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +99,8 @@ def question_of(
     if PODS in query.query and not ask.selector:
         return Unmeasurable("missing", f"no pod is Ready, so {PODS} stands for nothing", now_ms)
     expanded = PrometheusQuery(query.source, query.query.replace(PODS, ask.selector))
-    return Question(source, expanded, valid_ms(ask), by_pod)
-
-
-def coverage_of(ask: SignalAsk, query: MetricQuery, now_ms: int) -> Question | None:
-    """Whether Prometheus scrapes each pod of a query about `$pods`; None for other queries.
-
-    A sum over the pods that it happens to have is too low where it misses one.
-    """
-    if not isinstance(query, PrometheusQuery) or PODS not in query.query:
-        return None
-    ups = PrometheusQuery(query.source, f"max by (pod) (up{{{PODS}}})")
-    question = question_of(ask, ups, now_ms, by_pod=True)
-    return question if isinstance(question, Question) else None
+    covers = ask.selector if PODS in query.query and not by_pod else ""
+    return Question(source, expanded, valid_ms(ask), by_pod, covers)
 
 
 def pages_of(ask: SignalAsk) -> tuple[Page, ...]:

@@ -25,9 +25,9 @@ from stoker.signals.aggregate import aggregated
 from stoker.signals.engine_reading import engine_reading
 from stoker.signals.offered import offered
 from stoker.signals.questions import (
+    Covered,
     Page,
     Question,
-    coverage_of,
     pages_of,
     queries_of,
     question_of,
@@ -144,11 +144,10 @@ def _pages(asks: tuple[SignalAsk, ...]) -> list[tuple[Page, float]]:
 
 
 def _questions_of(ask: SignalAsk, now_ms: int) -> list[Question]:
-    found: list[Question | Unmeasurable | None] = []
+    found: list[Question | Unmeasurable] = []
     for query in queries_of(ask):
         if not isinstance(query, ScrapeQuery):
             found.append(question_of(ask, query, now_ms))
-            found.append(coverage_of(ask, query, now_ms))
     costs = ask.scaling.scale_down.deletion_cost
     if costs is not None:
         found.append(question_of(ask, costs, now_ms, by_pod=True))
@@ -199,34 +198,22 @@ def _reading(ask: SignalAsk, query: MetricQuery, looks: list[Look], heard: _Hear
     question = question_of(ask, query, heard.now_ms)
     if isinstance(question, Unmeasurable):
         return question
-    covers = coverage_of(ask, query, heard.now_ms)
-    ups = {} if covers is None else heard.answers[covers]
-    if isinstance(ups, Unmeasurable):
-        return ups
-    missed = _missed(ask, ups, heard.now_ms)
-    if missed:
-        why = f"Prometheus does not scrape pod {missed}, so that it would be left out"
-        return Unmeasurable("missing", why, heard.now_ms)
     answer = heard.answers[question]
     assert not isinstance(answer, Mapping)
-    return answer
+    return _covered(ask, answer, heard.now_ms) if isinstance(answer, Covered) else answer
 
 
-def _missed(ask: SignalAsk, ups: Answer, now_ms: int) -> str:
-    """A Ready pod that Prometheus has had time to find and does not scrape; empty for none.
-
-    Where it knows of none at all, its metrics come another way and say nothing of scrapes.
+def _covered(ask: SignalAsk, answer: Covered, now_ms: int) -> Reading:
+    """The value, unless a Ready pod that Prometheus has had time to find is not scraped: a sum
+    over the others is too low. Where it scrapes none of them at all, their metrics come another
+    way.
     """
-    if not isinstance(ups, Mapping) or not ups:
-        return ""
-    return next(
-        (
-            pod.name
-            for pod in ask.pods
-            if pod.ready and now_ms - pod.ready_ms >= COVERED_AFTER_MS and not ups.get(pod.name)
-        ),
-        "",
-    )
+    for pod in ask.pods if answer.ups else ():
+        is_known = now_ms - pod.ready_ms >= COVERED_AFTER_MS
+        if pod.ready and is_known and not answer.ups.get(pod.name):
+            why = f"Prometheus does not scrape pod {pod.name}, so that it would be left out"
+            return Unmeasurable("missing", why, now_ms)
+    return answer.reading
 
 
 def _costs(ask: SignalAsk, heard: _Heard) -> tuple[tuple[str, float], ...]:

@@ -15,7 +15,7 @@ from stoker.errors import Retryable, StokerError
 from stoker.model.ports import Clock
 from stoker.model.readings import Reading, Unmeasurable
 from stoker.model.scaling import DecisionQuery, MetricSource, MetricSourceType
-from stoker.signals.questions import Question
+from stoker.signals.questions import Covered, Question
 
 if TYPE_CHECKING:  # their HTTP library is a tenth of a second of every start
     from stoker.signals.decision import DecisionServer
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # their HTTP library is a tenth of a second of every start
 
 __all__ = ["Answer", "Headers", "Sources"]
 
-Answer: TypeAlias = Reading | Mapping[str, float]
+Answer: TypeAlias = Reading | Covered | Mapping[str, float]
 Headers = Callable[[MetricSource], Mapping[str, str]]
 """The headers of a source; raises the error tree."""
 
@@ -50,7 +50,7 @@ class Sources:
         self._deciders: dict[str, DecisionServer] = {}
 
     def answer(self, question: Question, timeout_seconds: float) -> Answer:
-        """What the source says; values by pod where the question is for them."""
+        """What the source says, in the form that the question wants; Unmeasurable in any."""
         source, query = question.source, question.query
         decides = isinstance(query, DecisionQuery)
         needed = MetricSourceType.DECISION if decides else MetricSourceType.PROMETHEUS
@@ -79,6 +79,9 @@ class Sources:
             return self._decider(url).count(query, headers, seconds, question.valid_ms)
         if question.by_pod:
             return self._server(url).by_pod(query.query, headers, seconds)
+        if question.covers:
+            selector, valid_ms = question.covers, question.valid_ms
+            return self._server(url).covered(query.query, selector, headers, seconds, valid_ms)
         return self._server(url).value(query.query, headers, seconds, question.valid_ms)
 
     def _server(self, url: str) -> Prometheus:

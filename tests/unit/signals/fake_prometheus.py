@@ -14,7 +14,7 @@ QUERY_PATH = "/api/v1/query"
 RUNTIME_PATH = "/api/v1/status/runtimeinfo"
 
 
-def vector(*results: tuple[dict[str, str], float, str]) -> dict[str, Any]:
+def vector(*results: tuple[dict[str, str], Any, Any]) -> dict[str, Any]:
     """Data of an instant vector: labels, time in seconds, value as text."""
     return {
         "resultType": "vector",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from stoker.signals.transport import Whole
 from unit.node.metadata_services import Fault, MetadataService, Reply
 
 QUERY = DecisionQuery("main", "fallback-modelforge-01", "modelforge")
-OURS = {
+OURS: dict[str, Any] = {
     "namespace": "modelforge",
     "serviceId": "fallback-modelforge-01",
     "replicas": {"active": 15},

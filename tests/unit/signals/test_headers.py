@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import pytest
 
@@ -43,8 +44,12 @@ def source(*secrets, kind="prometheus", url="http://127.0.0.1:1"):
     return MetricSource("main", MetricSourceType(kind), url, secrets)
 
 
-def headers_of(secrets, *names, clock=None):
-    return SecretHeaders(secrets, clock or VirtualClock(), "stoker-system")(source(*names))
+def secret_headers(secrets: Any, clock: VirtualClock) -> SecretHeaders:
+    return SecretHeaders(secrets, clock, "stoker-system")
+
+
+def headers_of(secrets, *names):
+    return secret_headers(secrets, VirtualClock())(source(*names))
 
 
 def test_keys_and_values_of_secrets_become_headers():
@@ -83,7 +88,7 @@ def test_a_key_that_is_no_header_is_refused_without_its_value(key, value):
 def test_a_secret_is_read_once_a_minute():
     clock = VirtualClock()
     secrets = Secrets(one={"X-A": "old"})
-    headers = SecretHeaders(secrets, clock, "stoker-system")
+    headers = secret_headers(secrets, clock)
     headers(source("one"))
     secrets.secrets["one"] = {"X-A": "new"}
     kept = headers(source("one"))
@@ -96,7 +101,7 @@ def test_a_secret_is_read_once_a_minute():
 
 def answer(question, secrets, clock=None):
     used = clock or VirtualClock()
-    sources = Sources(used, SecretHeaders(secrets, used, "stoker-system"))
+    sources = Sources(used, secret_headers(secrets, used))
     try:
         return sources.answer(question, 5.0)
     finally:

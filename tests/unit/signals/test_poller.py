@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from stoker.model.readings import Sample, ServiceReadings, SignalAsk
+from stoker.model.refs import UnitRef
 from stoker.signals.once import ReadOnce
 from stoker.signals.poller import BACKOFF_MAX_SECONDS, SignalPoller
 from stoker.sim.clock import VirtualClock
@@ -80,7 +81,7 @@ def test_a_round_ends_before_the_next_one_is_due(poller, reader, clock):
 
 
 def test_readings_are_there_once_they_were_read_and_whoever_waits_is_told(poller, clock):
-    told = []
+    told: list[tuple[UnitRef, ...]] = []
     poller.changed = told.append
     before = poller.latest((QWEN,), clock.now_ms())
     poller.turn()
@@ -114,7 +115,7 @@ def test_a_crash_makes_everything_unmeasurable_and_is_tried_again_with_back_off(
     poller.turn()
     reader.error = RuntimeError("bug")
     clock.wait(5)
-    told = []
+    told: list[tuple[UnitRef, ...]] = []
     poller.changed = told.append
     waits = [poller.turn() for _ in range(8)]
     blind = poller.latest((QWEN,), clock.now_ms())

@@ -133,23 +133,33 @@ def test_a_ready_pod_without_an_address_is_not_known(reader):
     )
 
 
-def test_pods_in_promql_stand_for_the_ready_pods(reader):
-    query = PrometheusQuery("main", "avg(x{$pods})")
-    data = vector(({}, NOW, "4"))
-    with FakePrometheus(data) as server:
-        server.by_query["up{"] = vector(({"pod": "qwen-0"}, NOW, "1"))
-        ask = an_ask(
-            a_scaling({"queue": query}),
-            a_pod(),
-            a_pod("qwen-1", ready=False),
-            sources=(source("prometheus", server.url),),
-        )
-        found = one(reader, ask)
-        queries = sorted(each.query["query"] for each in server.requests if each.query)
+def parts(value, *ups):
+    """An answer about pods: the value, and which of them are scraped."""
+    return vector(
+        *(({"stoker_part": "value"}, NOW, text) for text in value),
+        *(({"stoker_part": "up", "pod": pod}, NOW, up) for pod, up in ups),
+    )
 
-    assert found.metrics[0][1] == Sample(4.0, DEFAULT_START_MS, 50_000)
-    selector = 'namespace="llm",pod=~"qwen-0"'
-    assert [f"avg(x{{{selector}}})", f"max by (pod) (up{{{selector}}})"] == queries
+
+def about_pods(reader, data, *pods, query="sum(x{$pods})"):
+    with FakePrometheus(data) as server:
+        scaling = a_scaling({"queue": PrometheusQuery("main", query)})
+        sources = (source("prometheus", server.url),)
+        found = one(reader, an_ask(scaling, *(pods or (a_pod(),)), sources=sources))
+        queries = [each.query["query"] for each in server.requests if each.query]
+    return found.metrics[0][1], queries
+
+
+def test_pods_in_promql_stand_for_the_ready_pods(reader):
+    """Value and scrapes in one query: between two, a scrape may fail."""
+    data = parts(["4"], ("qwen-0", "1"))
+    found, queries = about_pods(reader, data, a_pod(), a_pod("qwen-1", ready=False))
+
+    assert found == Sample(4.0, DEFAULT_START_MS, 50_000)
+    selector = '{namespace="llm",pod=~"qwen-0"}'
+    value = f'label_replace((sum(x{selector})\n), "stoker_part", "value", "", "")'
+    ups = f'label_replace((max by (pod) (up{selector})\n), "stoker_part", "up", "", "")'
+    assert [f"{value} or {ups}"] == queries
 
 
 @pytest.mark.parametrize(
@@ -164,23 +174,25 @@ def test_pods_in_promql_stand_for_the_ready_pods(reader):
 )
 def test_a_sum_about_pods_needs_all_of_them_scraped(reader, ups, ready_ms, measured):
     """A scrape that misses one replica must never lower a count (issue D, figure 3)."""
-    query = PrometheusQuery("main", "sum(x{$pods})")
-    with FakePrometheus(vector(({}, NOW, "4"))) as server:
-        server.by_query["up{"] = vector(*(({"pod": pod}, NOW, up) for pod, up in ups))
-        pods = (a_pod(), a_pod("qwen-1", ready_ms=ready_ms))
-        scaling = a_scaling({"queue": query})
-        found = one(reader, an_ask(scaling, *pods, sources=(source("prometheus", server.url),)))
+    found, _ = about_pods(reader, parts(["4"], *ups), a_pod(), a_pod("qwen-1", ready_ms=ready_ms))
 
-    assert isinstance(found.metrics[0][1], Sample) is measured
+    assert isinstance(found, Sample) is measured
 
 
-def test_where_scrapes_cannot_be_asked_for_nothing_is_known(reader):
-    with FakePrometheus(vector(({}, NOW, "4"))) as server:
-        server.by_query["up{"] = {"resultType": "matrix", "result": []}
-        scaling = a_scaling({"queue": PrometheusQuery("main", "sum(x{$pods})")})
-        found = one(reader, an_ask(scaling, a_pod(), sources=(source("prometheus", server.url),)))
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (parts([], ("qwen-0", "1")), "missing"),
+        (parts(["1", "2"], ("qwen-0", "1")), "many-values"),
+        (parts(["NaN"], ("qwen-0", "1")), "not-a-number"),
+        ({"resultType": "matrix", "result": []}, "refused"),
+    ],
+)
+def test_a_value_about_pods_is_as_any_other(reader, data, code):
+    found, _ = about_pods(reader, data)
 
-    assert isinstance(found.metrics[0][1], Unmeasurable)
+    assert isinstance(found, Unmeasurable)
+    assert found.code == code
 
 
 @pytest.mark.parametrize(

@@ -50,13 +50,11 @@ def test_every_reading_of_an_engine_is_on_its_page():
         found.decode_tokens_per_second,
         found.finished_per_second,
     )
-    assert (pytest.approx(487.5), pytest.approx(48.5)) == (found.ttft_p95_ms, found.itl_p95_ms)
+    assert found.ttft_p95_ms == pytest.approx(487.5)
+    assert found.itl_p95_ms == pytest.approx(48.5)
     assert isinstance(load.arrivals, Sample)
-    assert (1.5, pytest.approx(200.0), 50.0) == (
-        load.arrivals.value,
-        load.prefill_tokens,
-        load.output_tokens,
-    )
+    assert (1.5, 50.0) == (load.arrivals.value, load.output_tokens)
+    assert load.prefill_tokens == pytest.approx(200.0)
 
 
 def test_a_running_stand_in_is_read_over_http():

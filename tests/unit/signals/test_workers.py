@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 from stoker.signals.workers import Workers
 
 
 def test_results_come_in_the_order_of_the_jobs():
     workers = Workers(3, "test")
-    found = workers.begin([lambda number=number: number * 2 for number in range(50)])
+    found = workers.begin([partial(pow, number, 2) for number in range(50)])
 
-    assert tuple(range(0, 100, 2)) == found.results(10)
+    assert tuple(number**2 for number in range(50)) == found.results(10)
     assert len(workers._threads) == 3
     workers.close()
 
