@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from stoker._version import __version__
 from stoker.cli.ending import PUBLISH_SECONDS, Ending
 from stoker.cli.heap import share_heaps
+from stoker.cli.measuring import measuring
 from stoker.cli.readiness import ReadinessOf
 from stoker.cli.session import Session, usage
 from stoker.cli.single import END_SECONDS, single_writer, writing_alone
@@ -225,9 +226,9 @@ class Controller:
             interval_seconds=settings.loop.poll_interval_seconds,
         )
         observer = self._watching(work, loop, poller)
-        server = self._serve(
-            ReadinessOf(observer, poller, work.publisher, loop, keeper), loop, parts, metrics
-        )
+        signals = measuring(self._session, loop, parts)
+        ready = ReadinessOf(observer, poller, work.publisher, loop, keeper, signals)
+        server = self._serve(ready, loop, parts, metrics)
         self._ending.attach(loop, work.publisher)
         _log.info(
             "controller.started",
@@ -243,6 +244,7 @@ class Controller:
             loop.run()
         finally:
             self._ending.loop_ended()
+            signals.stop()
             self._stop(poller, work, observer, server)
 
     def _first_revision(self) -> SourceRevision:

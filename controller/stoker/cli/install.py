@@ -34,6 +34,12 @@ def install(
         list[str] | None,
         typer.Option("--write-namespace", help="Namespace the fleet may write in; repeatable."),
     ] = None,
+    header_secrets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header-secret", help="Secret that a metric source's headers come from; repeatable."
+        ),
+    ] = None,
     ssh_secret: Annotated[
         str, typer.Option("--ssh-secret", help="Existing Secret with ssh-privatekey, known_hosts.")
     ] = "",
@@ -135,6 +141,7 @@ def install(
         known_hosts=known_hosts.read_text(encoding="utf-8") if known_hosts else "",
         secret=secret,
         login=Login.HTTPS if https_secret else Login.SSH,
+        header_secrets=tuple(header_secrets or ()),
     )
     sys.stdout.write(install_manifests(settings))
     if fixed:

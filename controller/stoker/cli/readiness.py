@@ -10,6 +10,7 @@ from stoker.loop.loop import Loop
 from stoker.loop.poller import Poller
 from stoker.observe import Observer
 from stoker.report import Publisher
+from stoker.signals import SignalPoller
 
 if TYPE_CHECKING:
     from stoker.loop.server import Readiness
@@ -29,11 +30,13 @@ class ReadinessOf:
     publisher: Publisher
     loop: Loop
     keeper: LeaseKeeper | None
+    signals: SignalPoller | None = None
 
     def __call__(self) -> Readiness:
         """Ready once a pass has ended, every thread lives and the nodes are known.
 
         An unreachable Git host is no reason against it; a state folder that takes no writes is.
+        Signals that cannot be measured hold counts, and are told.
         """
         parts = {"git": self.poller.last_answer or "not asked yet"}
         parts["status"] = self.publisher.written.code or "ok"
@@ -42,6 +45,8 @@ class ReadinessOf:
         for watch in self.observer.status():
             if watch.why_unknown and watch.why_unknown != "no such kind":
                 parts[watch.label] = watch.why_unknown
+        if self.signals is not None and self.signals.trouble:
+            parts["signals"] = self.signals.trouble
         ended, warm = self.loop.last_pass_ended > 0, self.loop.is_warm
         if self.keeper is not None:
             good = good and self.keeper.alive

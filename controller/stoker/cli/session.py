@@ -30,6 +30,7 @@ from stoker.observe import Observer
 from stoker.reconcile import Parts
 from stoker.render import Renderer
 from stoker.report import Identity
+from stoker.signals import ReadOnce, SecretHeaders, SignalReader
 from stoker.source import SourceMemo, source
 
 __all__ = [
@@ -219,6 +220,13 @@ class Session:
             own.warm_up()
         return self._own_renderer
 
+    def signals(self) -> SignalReader:
+        """Who reads signals: of one pass at once, of the controller at every interval."""
+        headers = SecretHeaders(self.connected(), self.clock, self.target.namespace)
+        reader = SignalReader(self.clock, headers)
+        self._stack.callback(reader.close)
+        return reader
+
     def parts(self, desired: Desired, ref: str = "") -> Parts:
         """Everything a pass works with, for this fleet on this cluster."""
         cluster = self.connected()
@@ -235,6 +243,7 @@ class Session:
                 self.clock,
                 fleet_id=fleet_id,
                 load_probe=self.load_probe or probe_load,
+                measures=ReadOnce(self.signals()),
             ),
             renderer=self.renderer(),
             store=InventoryStore(cluster, fleet_id, namespace=self.target.namespace),

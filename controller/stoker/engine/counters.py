@@ -7,18 +7,14 @@ none. Used by node.engine_scrape, which turns two of them into rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from stoker.engine.load import MAX_PAGE_BYTES
 from stoker.engine.page import PREFIXES, Samples, samples_of
+from stoker.engine.series import Series, is_sane, total
 from stoker.fetch import Answer, NoAnswer, fetch
 
-__all__ = ["EngineCounters", "Series", "counters_from_metrics", "engine_counters"]
-
-Series: TypeAlias = Mapping[str, float]
-"""Labels, as they are written, to a finite value of at least 0."""
+__all__ = ["EngineCounters", "counters_from_metrics", "engine_counters"]
 
 _TOKENS = ("generation_tokens_total", "generation_tokens")
 _CACHE = (
@@ -78,11 +74,9 @@ def counters_from_metrics(page: str) -> EngineCounters:
 def _series(samples: Samples, name: str) -> Series | None:
     """All series of a name; None when there is none, or one is no count."""
     series = samples.get(name)
-    if not series or not all(math.isfinite(v) and v >= 0 for v in series.values()):
-        return None
-    return series
+    return series if series and is_sane(series) else None
 
 
 def _count(samples: Samples, name: str) -> int | None:
-    series = _series(samples, name)
-    return None if series is None else math.ceil(math.fsum(series.values()))
+    found = total(samples.get(name))
+    return None if found is None else math.ceil(found)

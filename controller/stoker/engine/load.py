@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from stoker.engine.page import PREFIXES, samples_of
+from stoker.engine.series import total
 from stoker.fetch import Answer, fetch
 
 __all__ = ["in_flight", "in_flight_from_metrics"]
@@ -34,10 +35,10 @@ def in_flight_from_metrics(page: str) -> int | None:
     for prefix in PREFIXES:
         samples = samples_of(page, (_RUNNING, _WAITING), prefix)
         if len(samples) == 2:
-            values = [value for series in samples.values() for value in series.values()]
-            if not all(math.isfinite(value) and value >= 0 for value in values):
+            running, waiting = total(samples[_RUNNING]), total(samples[_WAITING])
+            if running is None or waiting is None or not math.isfinite(running + waiting):
                 return None
-            return math.ceil(math.fsum(values))
+            return math.ceil(running + waiting)
     return None
 
 

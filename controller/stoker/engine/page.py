@@ -1,8 +1,8 @@
 """A metrics page of an engine as samples: Prometheus text 0.0.4 and OpenMetrics 1.0.
 
 In: the text. Out: values by name and labels, without vLLM's prefix, which proxies and
-recording rules may have turned from `vllm:` into `vllm_`. Used by engine.load and
-engine.counters.
+recording rules may have turned from `vllm:` into `vllm_`; and which names only ever grow. Used
+by engine.load and engine.counters, and by signals with whole names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
-__all__ = ["PREFIXES", "Samples", "samples_of"]
+__all__ = ["PREFIXES", "Samples", "counting_names", "samples_of"]
 
 PREFIXES = ("vllm:", "vllm_")
 """The first prefix under which all that is needed is found wins, so that a page that carries
@@ -30,7 +30,12 @@ _SAMPLE = re.compile(
 """Label values may hold spaces and braces; an exemplar (` # {…} 1`) may follow the value."""
 
 
-def samples_of(page: str, names: Collection[str], prefix: str) -> Samples:
+_NAME = re.compile(r"[^{ \t]*")
+_TYPE = "# TYPE "
+_OF_HISTOGRAMS = ("_bucket", "_count", "_sum")
+
+
+def samples_of(page: str, names: Collection[str], prefix: str = "") -> Samples:
     """The samples of those names under one prefix; names that the page lacks are absent.
 
     Two samples of one name and the same labels cannot be told apart: both become NaN.
@@ -39,11 +44,10 @@ def samples_of(page: str, names: Collection[str], prefix: str) -> Samples:
     for line in page.split("\n"):
         if not line.startswith(prefix):
             continue
-        match = _SAMPLE.match(line)
-        name = _name(line) if match is None else match["name"]
-        short = name.removeprefix(prefix)
+        short = _name(line).removeprefix(prefix)
         if short not in names:
             continue
+        match = _SAMPLE.match(line)
         labels = "" if match is None else match["labels"] or ""
         series = found.setdefault(short, {})
         unreadable = match is None or labels in series
@@ -51,9 +55,34 @@ def samples_of(page: str, names: Collection[str], prefix: str) -> Samples:
     return found
 
 
+def counting_names(page: str, names: Collection[str]) -> frozenset[str]:
+    """Those of the names whose values only grow while an engine runs, by the page's TYPE lines.
+
+    Names without one count by their ending, as the formats ask for: `_total` and `_bucket`.
+    """
+    types: dict[str, str] = {}
+    for line in page.split("\n"):
+        if line.startswith(_TYPE):
+            family, _, kind = line.removeprefix(_TYPE).strip().partition(" ")
+            types[family] = kind.strip()
+    return frozenset(name for name in names if _counts(name, types))
+
+
+def _counts(name: str, types: Mapping[str, str]) -> bool:
+    """A TYPE line names a family: OpenMetrics leaves out `_total`, histograms have endings."""
+    family = next((name.removesuffix(end) for end in _OF_HISTOGRAMS if name.endswith(end)), "")
+    if types.get(family) in {"histogram", "summary"}:
+        return True
+    kind = types.get(name) or types.get(name.removesuffix("_total"))
+    if kind in {None, "untyped", "unknown"}:
+        return name.endswith(("_total", "_bucket"))
+    return kind == "counter"
+
+
 def _name(line: str) -> str:
-    """The name at the start of a line that is no whole sample."""
-    return re.split(r"[{ \t]", line, maxsplit=1)[0]
+    """What a line starts with, which is a name where it is a sample."""
+    match = _NAME.match(line)
+    return "" if match is None else match[0]
 
 
 def _value(text: str) -> float:

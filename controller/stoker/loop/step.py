@@ -22,6 +22,8 @@ class EventKind(StrEnum):
     """The Git poller has an answer: a revision, or the error in `finding`."""
     OBJECT = "object"
     """A watch saw a change that concerns the fleet."""
+    READINGS = "readings"
+    """Services that scale were measured; `detail` names the first."""
     NOTICE = "notice"
     """A node announced that it goes away."""
     WAKE = "wake"
@@ -145,7 +147,7 @@ def _fold(state: LoopState, event: Event) -> LoopState:
             return replace(state, notices=(*state.notices, event.detail))
         case EventKind.REVISION:
             return _fold_revision(state, event)
-        case EventKind.OBJECT | EventKind.WAKE:
+        case EventKind.OBJECT | EventKind.READINGS | EventKind.WAKE:
             return _dirty(state, event.at)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from stoker.model.refs import UnitRef
-from stoker.model.scaling import Scaling
+from stoker.model.scaling import MetricSource, Scaling
 
 __all__ = [
     "EngineReading",
@@ -108,25 +108,31 @@ class ServiceReadings:
 
 @dataclass(frozen=True, slots=True)
 class PodTarget:
-    """A live pod that can be scraped at `host:port`."""
+    """A live pod that can be scraped at `host:port`; an empty address is not known yet.
+
+    `ready` ones take traffic, since `ready_ms` (0: not known, which is long ago).
+    """
 
     name: str
     uid: str
     address: str
     ready: bool
+    ready_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class SignalAsk:
     """What is wanted of one service: its scaling block and the pods that stand now.
 
-    `selector` is what `$pods` expands to inside a PromQL selector.
+    `selector` is what `$pods` expands to inside a PromQL selector, empty while no pod is Ready.
+    `sources` are those of the fleet.
     """
 
     ref: UnitRef
     scaling: Scaling
     pods: tuple[PodTarget, ...]
     selector: str
+    sources: tuple[MetricSource, ...] = ()
 
 
 class Signals(Protocol):

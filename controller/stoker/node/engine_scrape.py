@@ -11,7 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stoker.engine.counters import EngineCounters, Series, engine_counters
+from stoker.engine.counters import EngineCounters, engine_counters
+from stoker.engine.series import grown
 from stoker.fetch import NoAnswer
 
 __all__ = ["Round", "Window", "scrape", "tokens_per_joule", "window"]
@@ -79,9 +80,9 @@ def window(before: Round | None, after: Round) -> Window:
     if before.engines.keys() != after.engines.keys():
         return Window()
     pairs = [(before.engines[address], after.engines[address]) for address in before.engines]
-    tokens = _total([_grown(a.generation_tokens, b.generation_tokens) for a, b in pairs])
-    queries = _total([_grown(a.cache_queries, b.cache_queries) for a, b in pairs])
-    hits = _total([_grown(a.cache_hits, b.cache_hits) for a, b in pairs])
+    tokens = _total([grown(a.generation_tokens, b.generation_tokens) for a, b in pairs])
+    queries = _total([grown(a.cache_queries, b.cache_queries) for a, b in pairs])
+    hits = _total([grown(a.cache_hits, b.cache_hits) for a, b in pairs])
     rate = None
     if queries is not None and hits is not None and queries > 0 and hits <= queries:
         rate = hits / queries
@@ -94,14 +95,6 @@ def tokens_per_joule(tokens: float | None, joules: float | None) -> float | None
         return None
     share = tokens / joules
     return share if math.isfinite(share) else None
-
-
-def _grown(before: Series | None, after: Series | None) -> float | None:
-    if before is None or after is None or before.keys() != after.keys():
-        return None
-    if any(after[labels] < before[labels] for labels in before):
-        return None
-    return math.fsum(after[labels] - before[labels] for labels in before)
 
 
 def _total(values: Sequence[float | None]) -> float | None:

@@ -15,6 +15,7 @@ from stoker.model.fleet import Desired, ModelService
 from stoker.model.flow import Suspension
 from stoker.model.live import LiveView
 from stoker.model.prefetch import LivePrefetch
+from stoker.model.readings import ServiceReadings
 from stoker.model.refs import UnitRef
 from stoker.model.snapshot import Node, ServiceState, Snapshot
 from stoker.model.workload import is_workload
@@ -36,6 +37,7 @@ from stoker.observe.pods import PodFacts
 from stoker.observe.prefetches import job_keys, prefetches_from
 from stoker.observe.reflector import NO_SUCH_KIND
 from stoker.observe.replicas import DeploymentFacts, services_from
+from stoker.observe.scaling_asks import asks_from
 from stoker.observe.store import Name
 from stoker.observe.wishes import MirrorFacts, Wishes, wishes_of
 
@@ -78,17 +80,19 @@ def observe(
         unknown["history"] = "the cluster was restored to an older state"
     wishes = _wishes(observer, kinds)
     suspensions = (*wishes.suspensions, *_unread(kinds, desired.fleet.name))
+    services = _services(observer, kinds, desired, now_ms)
     snapshot = Snapshot(
         taken_at_ms=now_ms,
         cluster_uid=cluster_uid,
         nodes=_nodes(observer, kinds, unknown, now_ms, signals=_reads_signals(desired)),
-        services=_services(observer, kinds, desired, now_ms),
+        services=services,
         unknown=tuple(sorted(unknown.items())),
         suspensions=suspensions,
         overrides=wishes.overrides,
         unread_overrides=wishes.unread_overrides,
         when_full_overrides=wishes.when_full_overrides,
         prefetches=_prefetches(kinds),
+        readings=_readings(observer, kinds, desired, services, now_ms),
     )
     return Observation(snapshot, observer.live(kinds), wishes.reconcile)
 
@@ -193,6 +197,25 @@ def _services(
         observer.load_probe,
         now_ms,
     )
+
+
+def _readings(
+    observer: Observer,
+    kinds: tuple[KindView, ...],
+    desired: Desired,
+    services: tuple[ServiceState, ...],
+    now_ms: int,
+) -> tuple[ServiceReadings, ...]:
+    """What was measured last of services that scale, of the pods that stand now."""
+    if observer.measures is None:
+        return ()
+    scales = any(isinstance(u.spec, ModelService) and u.spec.scaling for u in desired.units)
+    pods = {
+        place: facts.own
+        for place, facts in (_facts(kinds, PODS) if scales else ())
+        if isinstance(facts, PodFacts) and facts.own is not None
+    }
+    return observer.measures.latest(asks_from(desired, services, pods), now_ms)
 
 
 def _facts(kinds: tuple[KindView, ...], key: WatchKey) -> Iterable[tuple[Name, object]]:

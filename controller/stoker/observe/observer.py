@@ -26,6 +26,7 @@ from stoker.observe.nodes import Seen
 from stoker.observe.projection import entry_from
 from stoker.observe.reflector import NO_SUCH_KIND, Reflector
 from stoker.observe.replicas import LoadProbe
+from stoker.observe.scaling_asks import Measures
 from stoker.observe.store import Changed, KindStore
 
 __all__ = ["Observer", "WatchStatus"]
@@ -63,11 +64,14 @@ class Observer:
         fleet_id: str,
         on_event: Callable[[ObjectEvent], None] | None = None,
         load_probe: LoadProbe | None = None,
+        measures: Measures | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.cluster = cluster
         self.fleet_id = fleet_id
         self.load_probe = load_probe
+        self.measures = measures
+        """Who measures services that scale; None: nothing is measured."""
         self.on_event = on_event
         """May be set until `start`."""
         self.health_rules: HealthRules | None = None

@@ -16,7 +16,7 @@ from stoker.objects import names
 from stoker.objects.health_fields import items, mapping, text
 from stoker.objects.requests import requests_of_spec
 
-__all__ = ["OwnPod", "PodFacts", "instant", "pod_facts", "requests_of_pod"]
+__all__ = ["OwnPod", "PodFacts", "engine_address", "instant", "pod_facts", "requests_of_pod"]
 
 ENGINE_CONTAINER = "engine"
 
@@ -108,6 +108,22 @@ def pod_facts(pod: dict[str, Any]) -> PodFacts:
         claims=bool(spec.get("resourceClaims")),
         own=_own_pod(pod, asks_for_devices=requests is not None and bool(requests.extended)),
     )
+
+
+def engine_address(pod: OwnPod, port: int) -> str:
+    """`host:port` of a pod's engine, with `port` where its container names none; empty while it
+    has no address. An address that has a port (of a simulated pod) is taken as it is.
+    """
+    address = pod.address
+    if not address or _has_port(address):
+        return address
+    host = f"[{address}]" if ":" in address else address
+    return f"{host}:{pod.port or port}"
+
+
+def _has_port(address: str) -> bool:
+    """`host:port` or `[v6]:port`; a bare IPv6 address has more than one colon."""
+    return "]:" in address or address.count(":") == 1
 
 
 def instant(value: Any, default: int = 0) -> int:

@@ -27,7 +27,7 @@ from stoker.objects.health_fields import condition, integer, mapping, text
 from stoker.objects.requests import requests_of_spec
 from stoker.objects.start_failures import Blame, blame_for
 from stoker.observe.groups import grouped
-from stoker.observe.pods import OwnPod, PodFacts, instant
+from stoker.observe.pods import OwnPod, PodFacts, engine_address, instant
 
 __all__ = [
     "DeploymentFacts",
@@ -313,17 +313,8 @@ def _in_flight(
 ) -> int | None:
     if load_probe is None or not pod.address:
         return None
-    address = pod.address
-    if not _has_port(address):
-        port = pod.port or (DEFAULT_PORT if service is None else service.service_port)
-        host = f"[{address}]" if ":" in address else address
-        address = f"{host}:{port}"
+    port = DEFAULT_PORT if service is None else service.service_port
     try:
-        return load_probe(address)
+        return load_probe(engine_address(pod, port))
     except StokerError:
         return None
-
-
-def _has_port(address: str) -> bool:
-    """`host:port` or `[v6]:port`; a bare IPv6 address has more than one colon."""
-    return "]:" in address or address.count(":") == 1

@@ -57,6 +57,8 @@ class InstallSettings:
     login: Login = Login.SSH
     """How `secret` logs in."""
     poll_interval: str = "30s"
+    header_secrets: tuple[str, ...] = ()
+    """Secrets that metric sources are asked with (`headersFrom`): the right to read each."""
 
 
 def instance_id(repo: str, fleet: str) -> str:
@@ -74,7 +76,7 @@ def install_manifests(settings: InstallSettings) -> str:
         settings.fleet_id or instance_id(settings.repo, settings.fleet), settings.namespace
     )
     objects = [_account(names)]
-    objects += rights(names, settings.namespaces)
+    objects += rights(names, settings.namespaces, settings.header_secrets)
     if settings.deploy_key is not None:
         objects.append(_secret(settings, settings.deploy_key, names))
     objects += [_deployment(settings, names), _service(names)]

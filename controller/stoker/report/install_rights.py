@@ -53,12 +53,17 @@ class InstallNames:
         return metadata
 
 
-def rights(names: InstallNames, namespaces: Iterable[str]) -> list[dict[str, Any]]:
-    """Roles and their bindings: one for the cluster, one for state, one a written namespace."""
+def rights(
+    names: InstallNames, namespaces: Iterable[str], header_secrets: Iterable[str] = ()
+) -> list[dict[str, Any]]:
+    """Roles and their bindings: one for the cluster, one for state, one a written namespace.
+
+    Of the Secrets beside the controller it may read those by name that hold headers.
+    """
     written = sorted(set(namespaces))
     found = [_role("ClusterRole", names, "", "", _cluster_rules(written)), _binding(names, "", "")]
     found += [
-        _role("Role", names, "-state", names.namespace, _state_rules()),
+        _role("Role", names, "-state", names.namespace, _state_rules(sorted(set(header_secrets)))),
         _binding(names, "-state", names.namespace),
     ]
     for namespace in written:
@@ -92,9 +97,11 @@ def _cluster_rules(written: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _state_rules() -> list[dict[str, Any]]:
-    """Inventory and lease in the controller's namespace."""
+def _state_rules(header_secrets: list[str]) -> list[dict[str, Any]]:
+    """Inventory and lease in the controller's namespace, and headers of metric sources."""
+    headers = {**_rule([""], ["secrets"], ["get"]), "resourceNames": header_secrets}
     return [
+        *([headers] if header_secrets else []),
         _rule([""], ["configmaps"], WRITE),
         _rule(["coordination.k8s.io"], ["leases"], WRITE),
         _rule(["", "events.k8s.io"], ["events"], ["create", "patch"]),

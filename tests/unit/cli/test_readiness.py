@@ -10,7 +10,7 @@ import pytest
 from stoker.cli.readiness import ReadinessOf
 
 
-def ready_when(git: str = "ok", **loop: Any):
+def ready_when(git: str = "ok", signals: Any = None, **loop: Any):
     """A controller whose parts are well, but for what a test says."""
     parts: dict[str, Any] = {
         "observer": SimpleNamespace(status=lambda: ()),
@@ -20,7 +20,7 @@ def ready_when(git: str = "ok", **loop: Any):
             **{"last_pass_ended": 1.0, "is_warm": False, "leads": True, **loop}
         ),
     }
-    return ReadinessOf(**parts, keeper=None)()
+    return ReadinessOf(**parts, keeper=None, signals=signals)()
 
 
 @pytest.mark.parametrize("git", ["disk-full", "state-folder-unusable"])
@@ -46,3 +46,12 @@ def test_before_its_first_pass_nothing_is_ready():
 
     assert not good
     assert "not yet" == parts["pass"]
+
+
+@pytest.mark.parametrize("trouble", ["", "its thread ended"])
+def test_signals_that_cannot_be_measured_leave_it_ready_and_are_told(trouble):
+    """Counts hold meanwhile; another replica of the controller would measure no better."""
+    good, parts = ready_when(signals=SimpleNamespace(trouble=trouble))
+
+    assert good
+    assert trouble == parts.get("signals", "")

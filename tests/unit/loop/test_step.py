@@ -47,6 +47,15 @@ def test_a_burst_of_events_is_one_pass_after_the_coalescing_time():
     assert late.kind is PassKind.FULL
 
 
+def test_readings_are_worked_on_as_any_news():
+    """A count follows its metrics at their interval, not at the next change of an object."""
+    event = Event(EventKind.READINGS, 200.0, detail="ModelService/llm/qwen")
+    before = step(idle(), (event,), 200.1, TIMING)
+    after = step(before.state, (), 200.2, TIMING)
+
+    assert (PassKind.NONE, PassKind.FULL) == (before.kind, after.kind)
+
+
 def test_a_notice_runs_at_once_even_during_back_off():
     """Two minutes are all a spot node gives; nothing else may stand in front."""
     state = idle(not_before=1e9, failures=5)

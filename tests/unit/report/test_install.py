@@ -285,3 +285,17 @@ def test_nothing_in_a_node_state_is_required():
     state = next(m for m in definition_manifests() if m["metadata"]["name"].startswith("nodestat"))
 
     assert "required" not in str(state["spec"]["versions"][0]["schema"])
+
+
+def test_only_named_secrets_beside_the_controller_can_be_read():
+    """The deploy key is one of its neighbours."""
+
+    def secret_rules(**changes: Any) -> list[dict[str, Any]]:
+        roles = [o for o in objects(**changes) if o["kind"] == "Role"]
+        state = next(o for o in roles if o["metadata"]["name"].endswith("-state"))
+        return [rule for rule in state["rules"] if "secrets" in rule["resources"]]
+
+    assert secret_rules() == []
+    assert [["b-token", "prom"]] == [
+        rule["resourceNames"] for rule in secret_rules(header_secrets=("prom", "b-token"))
+    ]
