@@ -16,7 +16,7 @@ from stoker.decide.finding import MOST_REPLICAS, Finding, highest, number
 from stoker.decide.measured import named
 from stoker.model.readings import Sample, ServiceReadings, Unmeasurable
 from stoker.model.scale_verdict import Said
-from stoker.model.scaling import Metric, Scaling
+from stoker.model.scaling import Metric, MetricValue, Scaling
 
 __all__ = ["asked", "by_ratio"]
 
@@ -49,13 +49,16 @@ def by_ratio(
 
 
 def asked(metric: Metric, reading: Sample | Unmeasurable, ready: int) -> Said:
-    """What one metric asks for."""
+    """What one metric asks for; a total as an AverageValue of HPA v2 does, whatever is Ready."""
     name = f"metric {metric.name}"
     if isinstance(reading, Unmeasurable):
         return Said(name, None, reading.why)
     if metric.target is None:
         return _decided(name, reading)
     share = Fraction(repr(reading.value)) / Fraction(repr(metric.target))
+    if metric.value is MetricValue.TOTAL:
+        why = f"{number(reading.value)} in all / {number(metric.target)}"
+        return Said(name, min(MOST_REPLICAS, ceil(share)), why)
     exact = share * ready if ready else share
     each = f"{ready} Ready x " if ready else "one replica x "
     why = f"{each}{number(reading.value)} / {number(metric.target)}"

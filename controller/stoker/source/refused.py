@@ -28,27 +28,10 @@ REFUSED_KINDS = ("ScalePolicy",)
 
 _METADATA = ("metadata.annotations", "metadata.labels")
 
-UNDECIDED_SOURCES = ("spec.metricSources",)
+UNDECIDED_SOURCES: tuple[str, ...] = ()
 UNDECIDED_BUDGETS = ("spec.maxGPUs", "spec.pools[].maxGPUs")
-UNDECIDED_SCALING = (
-    "spec.scaling.algorithm",
-    "spec.scaling.blindFor",
-    "spec.scaling.capacity",
-    "spec.scaling.drainWindow",
-    "spec.scaling.headroomPercent",
-    "spec.scaling.interval",
-    "spec.scaling.load",
-    "spec.scaling.maxGPUs",
-    "spec.scaling.maxReplicas",
-    "spec.scaling.metrics",
-    "spec.scaling.metrics[].value",
-    "spec.scaling.minReplicas",
-    "spec.scaling.scaleDown",
-    "spec.scaling.scaleToZero",
-    "spec.scaling.scheduled",
-    "spec.scaling.slo",
-)
-UNDECIDED_MODES = ("Stoker",)
+UNDECIDED_SCALING: tuple[str, ...] = ("spec.scaling.maxGPUs",)
+UNDECIDED_MODES: tuple[str, ...] = ()
 """The switch of counts that follow load: all of it is in the schemas, checked and converted, and
 refused until decide obeys it. A name that is taken out of these four is accepted at once; with
 no mode left here `scaling` without a mode is accepted too."""
