@@ -1,4 +1,7 @@
-"""`stoker import`: what already runs, as files of a fleet repository. Nothing restarts."""
+"""`stoker import`: what already runs, as files of a fleet repository. Nothing restarts.
+
+import_run does the work; here are its arguments and what is printed.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,9 @@ def import_objects(
     as_user: As = "",
     request_timeout: RequestTimeout = 30.0,
 ) -> int:
-    """Write live objects, Helm releases, Flux and Argo CD applications as Bundles."""
+    """Write live objects, Helm releases, Flux and Argo CD applications as Bundles, and the rules of
+    other autoscalers as scaling of ours.
+    """
     from stoker.cli.connect import connect, context_name
     from stoker.cli.import_files import missing_includes, write_files
     from stoker.cli.import_run import Wanted, import_all

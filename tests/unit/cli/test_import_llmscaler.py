@@ -200,6 +200,52 @@ def test_each_field_arrives(body, path, value, at, expected):
     assert expected == found
 
 
+FIELDS = {
+    "spec.targetRef.apiVersion": (SAMPLE, "apps/v1beta1"),
+    "spec.targetRef.kind": (SAMPLE, "StatefulSet"),
+    "spec.targetRef.name": (SAMPLE, "other"),
+    "spec.metricProvider": (SAMPLE, "Custom"),
+    "spec.customProvider.serviceId": (CUSTOM, "other"),
+    "spec.customProvider.namespace": (CUSTOM, "other"),
+    "spec.customProvider.path": (CUSTOM, "/other"),
+    "spec.serverAddress": (SAMPLE, "http://other:9090"),
+    "spec.serverHeaders": (SAMPLE, {"X-Org": "7"}),
+    "spec.minReplicas": (SAMPLE, 2),
+    "spec.maxReplicas": (SAMPLE, 9),
+    "spec.metrics.0.name": (SAMPLE, "other"),
+    "spec.metrics.0.query": (SAMPLE, "other"),
+    "spec.metrics.0.target": (SAMPLE, "0.9"),
+    "spec.syncPeriodSeconds": (SAMPLE, 30),
+    "spec.retryPeriodSeconds": (CUSTOM, 30),
+    "spec.scaleDown.stabilizationWindowSeconds": (SAMPLE, 30),
+    "spec.scaleDown.maxStepReplicas": (SAMPLE, 3),
+    "spec.scaleDown.behavior": (SAMPLE, "None"),
+    "spec.scaleDown.deletionCostQuery": (SAMPLE, "other"),
+    "spec.preemption.enable": (SAMPLE, True),
+    "spec.preemption.priorityClass": (SAMPLE, "high"),
+    "status.currentReplicas": (SAMPLE, 3),
+    "status.desiredReplicas": (SAMPLE, 3),
+    "status.conditions": (SAMPLE, []),
+}
+"""Every line of the field tables of seed 001, with a value that is not the sample's."""
+
+
+@pytest.mark.parametrize("path", FIELDS)
+def test_no_field_of_the_table_goes_unseen(path):
+    """Issue D: every field; each is in a file or named, none is dropped without a word."""
+    body, value = FIELDS[path]
+    other = changed(body, path, value)
+    if path == "spec.metricProvider":
+        other = changed(other, "spec.customProvider", {"serviceId": "x"})
+
+    def told(body):
+        sources = MetricSources()
+        found = translate_llmscaler(body, sources)
+        return policy_text(found, sources), found.left
+
+    assert told(other) != told(body)
+
+
 @pytest.mark.parametrize(
     ("body", "path", "value", "named"),
     [

@@ -132,3 +132,13 @@ def test_policies_of_workloads_in_other_namespaces_have_nothing_to_do_with_each_
     desired = desired_of({"models/a.yaml": elsewhere, "models/p.yaml": POLICY})
 
     assert "second-owner" not in {f.code for f in desired.findings}
+
+
+def test_two_policies_keep_what_each_of_them_follows():
+    """cases.md row 111: two policies with different metrics shared one result."""
+    first = policy(POLICY.replace("maxReplicas: 4", f"maxReplicas: 2, metrics: [{QUEUE}]"))
+    second = policy(POLICY.replace("name: vllm", "name: rerank"))
+
+    assert (2, "queue") == (first.scaling.max_replicas, first.scaling.metrics[0].name)
+    assert (4, ()) == (second.scaling.max_replicas, second.scaling.metrics)
+    assert first.target != second.target

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
-from stoker.errors import Severity
+from stoker.errors import Severity, SourceLocation
 from stoker.model.scaling import (
     Aggregate,
     Algorithm,
@@ -23,11 +26,36 @@ from stoker.model.scaling import (
     WakeSource,
     ZeroPolicy,
 )
+from stoker.source import schema_scaling
+from stoker.source.compile import UnitSettings, compile_draft
 from stoker.source.layers import Layer, overlay
 from stoker.source.scaling_model import scaling_of
+from stoker.source.schema import Strict
 from stoker.source.schema_scaling import ScalingBlock
-from unit.source.scaling_builders import QUEUE, ROUTER, SCALING_AT, ZERO, compiled, faults, scaling
-from unit.source.source_builders import desired_of, with_spec
+from stoker.source.unit_file import Draft
+from unit.source.scaling_builders import (
+    QUEUE,
+    ROUTER,
+    SCALING_AT,
+    SOURCES,
+    ZERO,
+    compiled,
+    faults,
+    scaling,
+)
+from unit.source.source_builders import SERVICE, desired_of, with_spec
+
+FIELDS = st.sampled_from(
+    sorted(
+        {
+            info.alias or name
+            for part in vars(schema_scaling).values()
+            if isinstance(part, type) and issubclass(part, Strict)
+            for name, info in part.model_fields.items()
+        }
+    )
+)
+"""Names that stand anywhere in a scaling block."""
 
 
 def test_bounds_alone_are_a_whole_block():
@@ -358,3 +386,29 @@ def test_a_service_whose_count_is_external_takes_nothing_of_the_fleets_scaling()
     patch = Layer({"spec": {"scaling": {"mode": "External"}}})
 
     assert overlay(base, patch).value == {"spec": {"scaling": {"mode": "External"}}}
+
+
+WORDS = st.sampled_from(["", "80%", "4", "0", "-1", "NaN", "1h", "main", "Ratio", "None", "x y"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 10**9) | st.floats() | WORDS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(FIELDS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(FIELDS, VALUES, max_size=6))
+def test_no_block_however_wrong_raises_or_passes_half(block):
+    """A bad file is a finding, never a crash; what is converted is whole and within bounds."""
+    spec = {**yaml.safe_load(SERVICE)["spec"], "scaling": block}
+    document = {**yaml.safe_load(SERVICE), "spec": spec}
+    settings = UnitSettings(namespace="llm", pools=("l4",), sources=SOURCES)
+    draft = Draft("ModelService", "qwen", "", Layer(document), SourceLocation("q.yaml", 1, 1))
+
+    found = compile_draft(draft, settings)
+
+    errors = [f for f in found.findings if f.severity is Severity.ERROR]
+    assert (found.spec is None) == bool(errors)
+    if all(finding.code == "not-implemented-yet" for finding in errors):
+        made = scaling_of(ScalingBlock.model_validate(block))
+        assert made is None or 0 <= made.min_replicas <= made.max_replicas
+        assert made is None or all(metric.target != 0 for metric in made.metrics)
