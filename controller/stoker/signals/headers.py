@@ -38,7 +38,7 @@ class SecretHeaders:
     def __call__(self, source: MetricSource) -> Mapping[str, str]:
         """All headers of a source, those of later Secrets over those of earlier ones.
 
-        Raises Stalled (metric-headers) for a Secret that holds no headers.
+        Raises Stalled for a Secret that holds no headers.
         """
         found: dict[str, str] = {}
         for name in source.header_secrets:
@@ -69,7 +69,6 @@ def _header(secret: str, key: str, value: object) -> str:
     if _NAME.fullmatch(key) is None or _VALUE.fullmatch(text) is None:
         raise Stalled(
             f"key {key!r} of Secret {secret} is no header",
-            code="metric-headers",
             hint="a key is a header's name, its value one line",
         )
     return text
