@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from stoker.decide.case import Case
+from stoker.decide.explain_scale import scale_lines
 from stoker.decide.place import Index
 from stoker.decide.spot_seen import spot_lines
 from stoker.decide.tally import Tally
@@ -96,14 +97,18 @@ def _headline(decision: ServiceDecision, plan: Plan, record: str) -> str:
 def _count(desired: Desired, decision: ServiceDecision) -> Iterable[str]:
     unit = desired.unit(decision.ref)
     where = ""
-    if unit is not None and decision.count.source == "Git":
-        line = unit.line_of("spec.replicas")
+    measured = decision.scale is not None and decision.count.source == decision.scale.algorithm
+    if unit is not None and (measured or decision.count.source == "Git"):
+        line = unit.line_of("spec.scaling" if measured else "spec.replicas")
         where = f"  {line.path}:{line.line} @ {desired.revision.short}"
     wants = "?" if decision.replicas is None else str(decision.replicas)
     owner = "" if decision.count.source == "Git" else f"{decision.count.source}: "
     yield f"COUNT  {wants}   {owner}{decision.count.detail}{where}"
     if decision.count.refused:
         yield f"       override {decision.count.refused}"
+    spec = unit.spec if unit is not None and isinstance(unit.spec, ModelService) else None
+    if decision.scale is not None and spec is not None and spec.scaling is not None:
+        yield from scale_lines(spec.scaling, decision.scale)
     yield f"       floor {decision.floor} Ready while anything moves"
 
 

@@ -1,6 +1,6 @@
 """Conditions, derived here and nowhere else, anew in every pass (cases.md row 93).
 
-Four types, Flux's meanings: Ready (as Git wants it, and serving), Reconciling (work is
+Four types of every unit, Flux's meanings: Ready (as Git wants it, and serving), Reconciling (work is
 under way), Stalled (a person must act), Healthy (live objects alone). A cause's reason is
 its published kebab-case code in CamelCase; all other reasons are the members of `Reason`.
 """
@@ -12,7 +12,9 @@ from enum import StrEnum
 
 from stoker.errors import Finding
 from stoker.model.outcome import Condition, Health, Sync
+from stoker.model.scale_verdict import ScaleVerdict
 from stoker.model.times import rfc3339
+from stoker.report.scaling_state import scaling_conditions
 
 __all__ = [
     "Judgement",
@@ -131,6 +133,8 @@ class Judgement:
     excused: bool = False
     """Everything that is out of sync is so because it is suspended."""
     writes: bool = True
+    scale: ScaleVerdict | None = None
+    """Of a service whose count follows load; then four further conditions tell of it."""
 
 
 def conditions_of(
@@ -138,13 +142,14 @@ def conditions_of(
 ) -> tuple[Condition, ...]:
     """Spell a judgement as conditions: Ready, Reconciling, Stalled, Healthy, in this order.
 
-    A fifth, Suspended, follows while something is suspended.
+    Those of a count that follows load come after them, and Suspended last, while it is.
     """
     drafts = (
         _ready(judgement),
         _reconciling(judgement),
         _stalled(judgement),
         _healthy(judgement),
+        *(scaling_conditions(judgement.scale) if judgement.scale is not None else ()),
         *_suspended(judgement),
     )
     return with_times(drafts, previous, now_ms)

@@ -83,8 +83,7 @@ def unit_report(facts: UnitFacts, inputs: ReportInputs) -> UnitReport:
     stalled = _first(findings, retryable=False)
     retrying = _first(findings, retryable=True)
     waiting = _waiting(facts) if facts.held is None else ""
-    held = service is not None and sync is Sync.OUT_OF_SYNC and bool(service.holds)
-    hold = service.holds[0] if service is not None and held else None
+    hold = service.holds[0] if service and service.holds and sync is Sync.OUT_OF_SYNC else None
     judgement = Judgement(
         sync=sync,
         health=verdict.status,
@@ -98,6 +97,7 @@ def unit_report(facts: UnitFacts, inputs: ReportInputs) -> UnitReport:
         why_not_ready_message=hold.message if hold else "",
         out_of_sync_message=sync_message,
         writes=writes,
+        scale=facts.decision.scale if facts.decision is not None else None,
     )
     judgement = judged_with(facts.held, judgement)
     if facts.gone and before is not None and before.suspended:
