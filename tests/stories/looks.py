@@ -13,6 +13,8 @@ from stoker.reconcile import Pass
 
 CLEAN = {"Ready": "True", "Reconciling": "False", "Stalled": "False", "Healthy": "True"}
 """What the conditions of a fleet or unit say that needs nobody."""
+SCALING = {"ScalingActive", "MetricsAvailable", "ScalingLimited", "Held"}
+"""Further ones of a count that follows load; none of them asks for anybody."""
 
 
 # ------------------------------------------------------------------------ status
@@ -61,7 +63,7 @@ def is_clean(world: World, fleet: str = "local") -> bool:
 
 
 def _is_clean(status: dict[str, Any]) -> bool:
-    found = {kind: told[0] for kind, told in conditions(status).items()}
+    found = {kind: told[0] for kind, told in conditions(status).items() if kind not in SCALING}
     return found == CLEAN and not status["errors"]
 
 

@@ -29,6 +29,7 @@ SCENES = {
     "quickstart": ("local", GPUS, {"qwen-0-5b": 2}),
     "scheduler": ("scheduler", GPUS, {"rerank-m3": 2}),
     "bundle": ("bundle", GPUS[:1], {}),
+    "scaling": ("local", GPUS, {"chat": 1, "embed": 1}),
     "groups": ("groups", RACKS, {"large-405b": 2}),
     "two-pools": ("prod-eu", L4, {"qwen-7b": 3, "embed-e5": 2}),
     "two-clusters": ("prod-eu", GPUS, {"qwen-7b": 2}),

@@ -123,7 +123,8 @@ def fleet_header(desired: Desired, target: Target) -> str:
 class Session:
     """A connected cluster and a fleet of a repository, with everything a pass needs.
 
-    A `shared_renderer` outlives the session; without a `load_probe` engines are asked by HTTP.
+    A `shared_renderer` outlives the session; with a `load_probe` it speaks for the engines, which are
+    then not asked by HTTP for what they measure either.
     Writes of `connected` and pushes of `repo` ask the `gate`.
     """
 
@@ -243,7 +244,7 @@ class Session:
                 self.clock,
                 fleet_id=fleet_id,
                 load_probe=self.load_probe or probe_load,
-                measures=ReadOnce(self.signals()),
+                measures=ReadOnce(self.signals()) if self.load_probe is None else None,
             ),
             renderer=self.renderer(),
             store=InventoryStore(cluster, fleet_id, namespace=self.target.namespace),
