@@ -38,6 +38,8 @@ class Counters:
 
     prefill_tokens: int = 0
     """Computed ones: what a cache held is not among them."""
+    admitted_tokens: int = 0
+    """Of contexts that were admitted, whether a cache held them or not."""
     decode_tokens: int = 0
     finished: int = 0
     finished_prompt_tokens: int = 0
@@ -50,6 +52,7 @@ class Counters:
         """The counts of this moment."""
         return Counters(
             self.prefill_tokens,
+            self.admitted_tokens,
             self.decode_tokens,
             self.finished,
             self.finished_prompt_tokens,
@@ -171,8 +174,6 @@ class JumpingEngine:
         elif batch.busy:
             self._step = step = batch.step()
             self.until = now_s + step.seconds
-        elif self._open:  # cannot be: what is open runs or waits
-            raise AssertionError(self._open)
         else:
             self._step = None
             self.until = math.inf
@@ -194,6 +195,8 @@ class JumpingEngine:
     def _count(self, step: Step, now_s: float) -> None:
         counters = self.counters
         counters.prefill_tokens += step.prefill_tokens
+        for sequence in step.admitted:
+            counters.admitted_tokens += sequence.context_tokens
         counters.decode_tokens += len(step.emitted)
         counters.preemptions += step.preemptions
         later = len(step.emitted)

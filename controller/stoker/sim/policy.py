@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stoker.model.readings import EngineReading, Sample, ServiceReadings
+from stoker.sim.fleet_readings import GATEWAY
 
 __all__ = ["EngineSize", "Policy", "Seen", "waiting_outside"]
-
-OUTSIDE = "gateway"
-"""The wake source of every simulated service: requests that no replica has taken."""
-
 
 @dataclass(frozen=True, slots=True)
 class EngineSize:
@@ -102,6 +99,6 @@ class Policy(Protocol):
 def waiting_outside(readings: ServiceReadings) -> float:
     """Requests at the gateway; 0 where that could not be read."""
     for name, reading in readings.wake:
-        if name == OUTSIDE and isinstance(reading, Sample):
+        if name == GATEWAY and isinstance(reading, Sample):
             return reading.value
     return 0.0
