@@ -5,7 +5,8 @@ Made by decide, read by place, transition and scheduler_mode.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from stoker.decide.bars import NO_BARS, Bars
 from stoker.decide.booking import Need
@@ -33,6 +34,8 @@ class Case:
     state: ServiceState
     image: str
     bars: Bars = NO_BARS
+    heats: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """By pod: how warm its cache is, as far as that is known and has a say in who leaves."""
 
     @property
     def rev(self) -> str:
@@ -59,7 +62,12 @@ class Case:
 
 
 def case_from(
-    ref: UnitRef, spec: ModelService, shape: UnitShape, fleet: Fleet, state: ServiceState
+    ref: UnitRef,
+    spec: ModelService,
+    shape: UnitShape,
+    fleet: Fleet,
+    state: ServiceState,
+    heats: Mapping[str, float] | None = None,
 ) -> Case:
     """Put a case together. A service that lists no pools may use all of the fleet, in its order."""
     known = {pool.name: pool for pool in fleet.pools}
@@ -75,7 +83,7 @@ def case_from(
         spread_key=spec.limits.spread_key,
     )
     image = canonical_image(shape.shape.image or spec.engine_image)
-    return Case(ref, spec, shape, ask, state, image)
+    return Case(ref, spec, shape, ask, state, image, heats=heats or {})
 
 
 def canonical_image(image: str) -> str:

@@ -10,10 +10,11 @@ Who owns a count is arbitrated by facts (design section 5):
   what was wanted; 1 when nothing stands. The same while a service changes to mode Scheduler.
 - else a live override that has not lapsed (`stoker override`), which never outranks the owners
   above: it is refused by name.
+- else, `scaling.mode: Stoker`, what measured load asks for (scale).
 - else Git's `spec.replicas`. Beside an override that cannot be read, the count is at least what
   was decided last (or stands): more may have been asked for, and unknown never lowers.
 
-The second rule and the last read history.
+The second rule and the last two read history.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from stoker.decide.fate import is_home
 from stoker.model.fleet import PlacementMode
 from stoker.model.flow import Override, UnreadOverride
 from stoker.model.plan import CountReason
+from stoker.model.scaling import ScalingMode
 from stoker.model.snapshot import LivePlacement
 from stoker.model.times import rfc3339
 
-__all__ = ["Asked", "Count", "wanted"]
+__all__ = ["Asked", "Count", "owned", "wanted"]
 
 Asked: TypeAlias = Override | UnreadOverride | None
 """What people ask of a count; None for nothing."""
@@ -43,33 +45,41 @@ class Count:
     reason: CountReason
 
 
-def wanted(case: Case, remembered: int | None, override: Asked = None) -> Count:
+def wanted(
+    case: Case, remembered: int | None, override: Asked = None, scaled: Count | None = None
+) -> Count:
     """The count now; `remembered` is what was decided last, None when that is not known.
 
-    `override` must not have lapsed.
+    `override` must not have lapsed. `scaled` is what load asks for, of a service whose count
+    follows it.
     """
-    found = _owned(case, remembered)
+    found = owned(case, remembered)
     if found is not None:
         return _refused(found, override)
-    of_git = case.spec.replicas
-    assert of_git is not None
+    ruled = scaled if scaled is not None else _of_git(case)
     if isinstance(override, UnreadOverride):
-        return _unread(case, of_git, remembered, override)
+        return _unread(case, ruled, remembered, override)
     if override is not None:
-        return _overridden(case, of_git, override)
-    return Count(of_git, CountReason("Git", "spec.replicas"))
+        return _overridden(case, ruled, override)
+    return ruled
 
 
-def _owned(case: Case, remembered: int | None) -> Count | None:
-    """The count where somebody else owns it; None where it is Git's to say."""
+def _of_git(case: Case) -> Count:
+    assert case.spec.replicas is not None
+    return Count(case.spec.replicas, CountReason("Git", "spec.replicas"))
+
+
+def owned(case: Case, remembered: int | None) -> Count | None:
+    """The count where somebody else owns it; None where it is Git's, or the load's, to say."""
     standing = _standing(case)
     home = [placement for placement in standing if is_home(case, placement)]
     settled = len(home) == len(standing)
     owner = next((p.externally_scaled for p in home if p.externally_scaled), "")
     in_one = case.spec.placement_mode is PlacementMode.SCHEDULER and home and settled
-    if in_one and (owner or case.spec.scaling_mode is not None):
+    external = case.spec.scaling_mode is ScalingMode.EXTERNAL
+    if in_one and (owner or external):
         return Count(_sum(home), CountReason(owner or "External", "live value kept"))
-    if case.spec.replicas is not None:
+    if not external:
         return None
     if remembered is not None:
         return Count(remembered, CountReason("External", "count decided last"))
@@ -101,10 +111,10 @@ def _refused(found: Count, override: Asked) -> Count:
     return replace(found, reason=replace(found.reason, refused=why))
 
 
-def _overridden(case: Case, of_git: int, override: Override) -> Count:
-    """The count of the override; below the floor of Git's count it says so."""
-    detail = f"until {rfc3339(override.until_ms)}, Git wants {of_git}"
-    floor = case.spec.floor(of_git)
+def _overridden(case: Case, ruled: Count, override: Override) -> Count:
+    """The count of the override; below the floor of the count beside it, it says so."""
+    detail = f"until {rfc3339(override.until_ms)}, {ruled.reason.source} wants {ruled.replicas}"
+    floor = case.spec.floor(ruled.replicas)
     if override.replicas < floor:
         detail += f", below the floor ({floor})"
     if override.reason:
@@ -112,13 +122,16 @@ def _overridden(case: Case, of_git: int, override: Override) -> Count:
     return Count(override.replicas, CountReason("Override", detail))
 
 
-def _unread(case: Case, of_git: int, remembered: int | None, override: UnreadOverride) -> Count:
-    """Git's count, or what was decided last where that is more; no copy of a move counts twice."""
+def _unread(case: Case, ruled: Count, remembered: int | None, override: UnreadOverride) -> Count:
+    """Git's count or the load's, or what was decided last where that is more; no copy of a move
+    counts twice.
+    """
     why = _cannot_be_read(override)
     before = remembered if remembered is not None else _sum(_standing(case))
-    if before > of_git:
-        return Count(before, CountReason("Override", f"kept, Git wants {of_git}: {why}"))
-    return Count(of_git, CountReason("Git", "spec.replicas", refused=why))
+    if before > ruled.replicas:
+        kept = f"kept, {ruled.reason.source} wants {ruled.replicas}: {why}"
+        return Count(before, CountReason("Override", kept))
+    return Count(ruled.replicas, replace(ruled.reason, refused=why))
 
 
 def _cannot_be_read(override: UnreadOverride) -> str:

@@ -12,9 +12,11 @@ from dataclasses import replace
 
 from stoker.decide.bounds import Bounds
 from stoker.decide.case import Case, case_from
+from stoker.decide.coldness import heats
 from stoker.decide.cooling import cooling_after
-from stoker.decide.count import Asked, wanted
+from stoker.decide.count import Asked
 from stoker.decide.disruption import ledger_of
+from stoker.decide.follow import follow
 from stoker.decide.holds import held_for_unknown
 from stoker.decide.learn_failures import learn_failures
 from stoker.decide.learn_starts import learn_starts
@@ -35,6 +37,7 @@ from stoker.model.fleet import Desired, ModelService
 from stoker.model.flow import Override
 from stoker.model.history import History, UnitHistory
 from stoker.model.plan import Plan, ServiceDecision
+from stoker.model.readings import ServiceReadings
 from stoker.model.refs import UnitRef
 from stoker.model.shape import UnitShape
 from stoker.model.snapshot import ServiceState, Snapshot
@@ -72,9 +75,10 @@ def decide_steps(
 ) -> Generator[ServiceDecision, None, Plan]:
     """The same, yielding each decision as it is made, so that a caller may stop in between."""
     # 1. Line up the services that can be decided, sorted by ref.
-    cases = _cases(desired, shapes, snapshot)
+    readings = {each.ref: each for each in snapshot.readings}
+    cases = _cases(desired, shapes, snapshot, readings)
     unknown = {case.ref: unknown_to(case, snapshot) for case in cases}
-    read = [case for case in cases if not unknown[case.ref]]
+    read = tuple(case for case in cases if not unknown[case.ref])
 
     # 2. Build the index of nodes, with every pod that is still to come booked.
     shape_of = {shape.ref: shape for shape in shapes}
@@ -98,8 +102,9 @@ def decide_steps(
     behind = {each.unit: each for each in desired.held if not each.whole}
     overrides: dict[UnitRef, Asked] = {each.ref: each for each in snapshot.unread_overrides}
     overrides |= {each.ref: each for each in snapshot.overrides if each.holds(now_ms)}
+    followed = follow(read, index, readings, known, now_ms)
     counts = {
-        case.ref: wanted(case, _past(known, case).wanted, overrides.get(case.ref)) for case in cases
+        case.ref: followed.count(case, _past(known, case), overrides.get(case.ref)) for case in read
     }
     floors = {
         case.ref: case.spec.floor(counts[case.ref].replicas)
@@ -133,7 +138,12 @@ def decide_steps(
             lapses = override.until_ms if isinstance(override, Override) else None
             turned = update.blocked_rev != past.update.blocked_rev
             wakes += [step.wake_at_ms, lapses, now_ms if turned else None]
-            known[case.ref] = _learned(replace(past, update=update), decision, case, step, now_ms)
+            scaled = followed.history(case, past.scale, counts[case.ref])
+            past = replace(past, update=update, scale=scaled)
+            known[case.ref] = _learned(past, decision, case, step, now_ms)
+        if (answer := followed.answers.get(case.ref)) is not None:
+            decision = replace(decision, scale=answer.verdict)
+            wakes.append(answer.wake_at_ms)
         if (slow := slow_starts.of(case)) is not None:
             decision = replace(decision, slow_start=slow)
         decisions.append(decision)
@@ -174,7 +184,12 @@ def _failures_learned(
     return known
 
 
-def _cases(desired: Desired, shapes: tuple[UnitShape, ...], snapshot: Snapshot) -> tuple[Case, ...]:
+def _cases(
+    desired: Desired,
+    shapes: tuple[UnitShape, ...],
+    snapshot: Snapshot,
+    readings: Mapping[UnitRef, ServiceReadings],
+) -> tuple[Case, ...]:
     shape_of = {shape.ref: shape for shape in shapes}
     state_of = {state.ref: state for state in snapshot.services}
     return tuple(
@@ -184,6 +199,7 @@ def _cases(desired: Desired, shapes: tuple[UnitShape, ...], snapshot: Snapshot) 
             shape_of[unit.ref],
             desired.fleet,
             state_of.get(unit.ref, ServiceState(unit.ref)),
+            heats(unit.spec.scaling, readings.get(unit.ref)),
         )
         for unit in sorted(desired.units, key=lambda unit: unit.ref)
         if isinstance(unit.spec, ModelService) and unit.ref in shape_of

@@ -6,20 +6,22 @@ the service's pools is as good as the one decided.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 
 from stoker.decide.case import Case
+from stoker.decide.coldness import is_cache_aware
 from stoker.decide.place import Index
 from stoker.decide.slots import Slot, Standing, slots_of
-from stoker.model.fleet import PlacementMode
+from stoker.model.fleet import PlacementMode, WhenFull
 from stoker.model.moves import OnNotice
 from stoker.model.snapshot import LivePlacement, Node, Notice
 from stoker.objects.names import pool_of_place
 
-__all__ = ["Fate", "Judged", "is_home", "judge", "latest_stop_ms", "victims"]
+__all__ = ["Fate", "Judged", "is_home", "judge", "latest_stop_ms", "price_of", "victims"]
 
 
 class Fate(StrEnum):
@@ -49,6 +51,10 @@ class Judged:
     """Its node does not answer, and so it is not Ready: no capacity, and not the rev's fault."""
     dearness: tuple[Decimal, int] = (Decimal(0), 0)
     """Price of a GPU hour in its pool, then the pool's place in the service's list."""
+    warmth: tuple[int, int, float] = (0, 0, 0.0)
+    """Where caches have a say, the lower leaves first: 0 on a node that may be taken back soon, 0
+    for the last of an autoscaled node, and how warm its cache is.
+    """
 
     @property
     def key(self) -> tuple[str, int]:
@@ -83,7 +89,9 @@ def is_home(case: Case, placement: LivePlacement) -> bool:
 def victims(judged: Iterable[Judged]) -> list[Judged]:
     """Who goes first: stuck, not started, warming, Ready; then from the dearer pool (by
 
-    price, then by place in the list); then the newest; then by name.
+    price, then by place in the list); then the newest; then by name. Where the count follows load
+    one whose node may go comes before all Ready ones, then one whose going empties an autoscaled
+    node; and within a pool the coldest cache goes first.
     """
     return sorted(judged, key=_victim)
 
@@ -123,7 +131,8 @@ def _judged(case: Case, index: Index, slot: Slot) -> Judged:
     else:
         fate = Fate.MOVING if reason else Fate.GOOD
     dearness = _dearness(case, index, slot.node)
-    return Judged(slot, fate, reason, outdated, notice, lost, dearness)
+    warmth = _warmth(case, index, slot, known)
+    return Judged(slot, fate, reason, outdated, notice, lost, dearness, warmth)
 
 
 def _has_failed_here(case: Case, slot: Slot) -> bool:
@@ -180,11 +189,34 @@ def _dearness(case: Case, index: Index, node: str) -> tuple[Decimal, int]:
     name = index.pool(case, node)
     for place, pool in enumerate(case.ask.pools):
         if pool.name == name:
-            return _price(pool.price_per_gpu_hour), place
+            return price_of(pool.price_per_gpu_hour), place
     return Decimal(0), 0
 
 
-def _price(text: str | None) -> Decimal:
+def _warmth(case: Case, index: Index, slot: Slot, known: Iterable[Node]) -> tuple[int, int, float]:
+    """A pod of which nothing is known may be the warmest."""
+    if not is_cache_aware(case.spec.scaling):
+        return 0, 0, 0.0
+    hinted = any(node.hint or node.notice is not None for node in known)
+    heat = 0.0
+    if case.heats:
+        heat = case.heats.get(slot.pod.name, math.inf) if slot.pod is not None else -math.inf
+    return int(not hinted), int(not _empties(case, index, slot)), heat
+
+
+def _empties(case: Case, index: Index, slot: Slot) -> bool:
+    """Whether its node has nothing else on its GPUs, and goes away by itself when it is empty."""
+    node = index.node(slot.node)
+    if node is None or not slot.bound:
+        return False
+    labels = dict(node.labels)
+    autoscaled = case.spec.when_full is WhenFull.UNPINNED or any(
+        label in labels for label in _AUTOSCALED_LABELS
+    )
+    return autoscaled and node.used.device(case.spec.gpu_resource) <= case.need.gpus
+
+
+def price_of(text: str | None) -> Decimal:
     """A price that is not given or not a number is no reason to prefer a victim."""
     try:
         price = Decimal(text or 0)
@@ -193,16 +225,25 @@ def _price(text: str | None) -> Decimal:
     return price if price.is_finite() else Decimal(0)
 
 
+_AUTOSCALED_LABELS = ("karpenter.sh/nodepool", "karpenter.sh/provisioner-name")
+"""Labels that Karpenter puts on nodes it made, and will remove when they are empty."""
+
 _WORTH = {Standing.STUCK: 0, Standing.LEAVING: 1, Standing.WARMING: 2, Standing.READY: 3}
 
 
-def _victim(judged: Judged) -> tuple[int, Decimal, int, int, str, int]:
+def _victim(
+    judged: Judged,
+) -> tuple[int, int, int, Decimal, int, float, int, str, int]:
     price, place = judged.dearness
+    stays, shared, heat = judged.warmth
     slot = judged.slot
     return (
         _WORTH[slot.standing],
+        stays,
+        shared,
         -price,
         -place,
+        heat,
         -slot.created_ms,
         slot.placement.name,
         slot.index,

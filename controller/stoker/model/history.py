@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from stoker.model.blame import NO_FAILURES, Failures
 from stoker.model.codec import canonical_json, from_data, to_data
 from stoker.model.refs import UnitRef
+from stoker.model.scale_history import NO_SCALE, ScaleHistory, scale_history_from
 from stoker.model.spot_history import NO_SPOT, SpotHistory, spot_history_from
 from stoker.model.start_samples import NO_STARTS, Starts
 from stoker.model.update_history import NO_UPDATE, UpdateHistory, update_history_from
@@ -65,6 +66,8 @@ class UnitHistory:
     """Starts that failed: which nodes are left out, and whether the rev is to blame."""
     cooling: tuple[PoolHint, ...] = ()
     """Pools in which new starts are placed last, sorted by name."""
+    scale: ScaleHistory = NO_SCALE
+    """What a count that follows load remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +128,9 @@ def _read(text: str) -> UnitHistory | None:
         update = update_history_from(data.pop("update", {}))
         spot = spot_history_from(data.pop("spot", {}))
         failures = Failures.read(data.pop("failures", {}))
+        scale = scale_history_from(data.pop("scale", {}))
         plain = from_data(UnitHistory, data)
-        known = replace(plain, update=update, spot=spot, failures=failures)
+        known = replace(plain, update=update, spot=spot, failures=failures, scale=scale)
     except (TypeError, ValueError):
         return None
     numbers = (value for name, value in data.items() if name not in {"pool_waits", "cooling"})

@@ -11,6 +11,7 @@ from enum import StrEnum
 from stoker.model.fleet import PlacementMode
 from stoker.model.prefetch import Prefetch
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.scale_verdict import ScaleVerdict
 from stoker.model.start_samples import NO_STARTS, Starts
 from stoker.model.workload import workload_ref
 
@@ -146,7 +147,8 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class CountReason:
-    """Where the wanted count comes from: `Git`, or an external owner by name.
+    """Where the wanted count comes from: `Git`, `Capacity` or `Ratio` where it follows load, or an
+    external owner by name.
 
     `refused` is an override that is not obeyed, with the reason; empty for none.
     """
@@ -204,6 +206,8 @@ class ServiceDecision:
     """Which of the names are LeaderWorkerSets, sorted; the others are Deployments."""
     size: int = 1
     """Pods of one replica."""
+    scale: ScaleVerdict | None = None
+    """What measured load asks for; None where the count does not follow it."""
 
     def workload_ref(self, name: str) -> ObjectRef:
         """The object of that name."""

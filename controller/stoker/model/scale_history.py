@@ -6,9 +6,14 @@ cluster. Times are integer milliseconds since the epoch; None never happened, or
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any
 
-__all__ = ["NO_SCALE", "LearnedRate", "ScaleHistory"]
+from stoker.model.codec import from_data
+
+__all__ = ["NO_SCALE", "LearnedRate", "ScaleHistory", "scale_history_from"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +34,8 @@ class LearnedRate:
 
 @dataclass(frozen=True, slots=True)
 class ScaleHistory:
-    """`recommended` are (instant, count) of the scale-down window, falling in count from the
-    oldest on; `gaps_ms` the last idle times, oldest first.
+    """`recommended` are (since when, count) of the scale-down window, falling in count from the
+    oldest on: each holds until the next began. `gaps_ms` are the last idle times, oldest first.
     """
 
     recommended: tuple[tuple[int, int], ...] = ()
@@ -52,3 +57,35 @@ class ScaleHistory:
 
 
 NO_SCALE = ScaleHistory()
+
+
+def scale_history_from(data: Any) -> ScaleHistory:
+    """Read what `to_data` gave; raises TypeError or ValueError for anything else."""
+    rates = data.get("rates", []) if isinstance(data, dict) else None
+    if not isinstance(rates, list) or not all(isinstance(rate, dict) for rate in rates):
+        raise TypeError
+    known = from_data(ScaleHistory, data)
+    _check(known.recommended, lambda row: len(row) == 2 and all(map(_is_whole, row)))
+    _check(known.rates, _is_a_rate)
+    _check(known.gaps_ms, _is_whole)
+    plain = {"recommended", "rates", "gaps_ms", "served"}
+    instants = [getattr(known, each.name) for each in fields(known) if each.name not in plain]
+    _check([each for each in instants if each is not None], _is_whole)
+    _check([known.served], lambda value: isinstance(value, bool))
+    return known
+
+
+def _check(values: Iterable[Any], is_right: Callable[[Any], bool]) -> None:
+    if not all(map(is_right, values)):
+        raise ValueError
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_a_rate(rate: LearnedRate) -> bool:
+    texts = isinstance(rate.rev, str) and isinstance(rate.accelerator, str)
+    numbers = (rate.prefill_tokens_per_second, rate.decode_tokens_per_second)
+    sane = all(type(n) in {int, float} and 0 <= n < math.inf for n in numbers)
+    return texts and sane and isinstance(rate.saturated, bool) and _is_whole(rate.at_ms)

@@ -7,6 +7,7 @@ import pytest
 from builders import a_ref
 from stoker.model.blame import BadNode, BadRev, Failures
 from stoker.model.history import History, PoolHint, PoolWait, UnitHistory
+from stoker.model.scale_history import LearnedRate, ScaleHistory
 from stoker.model.update_history import UpdateHistory
 
 ALPHA, BETA = a_ref("alpha"), a_ref("beta")
@@ -75,6 +76,24 @@ OLD_RECORDS = {
         '{"cooling":[{"pool":"spot","until_ms":9}]}',
         UnitHistory(cooling=(PoolHint("spot", 9),)),
     ),
+    "scale": (
+        (
+            '{"scale":{"desired":3,"gaps_ms":[60000],"idle_since_ms":5,"rates":[{"accelerator":"L4",'
+            '"at_ms":7,"decode_tokens_per_second":200.5,"prefill_tokens_per_second":1000.0,'
+            '"rev":"r1","saturated":true}],"recommended":[[3,5],[4,2]],"served":true},"wanted":5}'
+        ),
+        UnitHistory(
+            5,
+            scale=ScaleHistory(
+                ((3, 5), (4, 2)),
+                3,
+                idle_since_ms=5,
+                served=True,
+                rates=(LearnedRate("r1", "L4", 1000.0, 200.5, True, 7),),
+                gaps_ms=(60_000,),
+            ),
+        ),
+    ),
 }
 """A record of each form that a version has written, letter by letter, and what it says."""
 
@@ -86,3 +105,34 @@ def test_a_record_of_an_earlier_version_is_still_read(form):
 
     assert known == History.from_records([(ALPHA, text)]).of(ALPHA)
     assert ((ALPHA, text),) == History(((ALPHA, known),)).records(), "and written the same way"
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [
+        "7",
+        "[]",
+        '{"served":1}',
+        '{"low_since_ms":"now"}',
+        '{"low_since_ms":-1}',
+        '{"recommended":[[1]]}',
+        '{"recommended":[[1,2.5]]}',
+        '{"recommended":[1]}',
+        '{"gaps_ms":[true]}',
+        '{"rates":[[]]}',
+        '{"rates":{}}',
+        '{"rates":[{"rev":"r1"}]}',
+        (
+            '{"rates":[{"accelerator":"","at_ms":1,"decode_tokens_per_second":NaN,'
+            '"prefill_tokens_per_second":1.0,"rev":"r1","saturated":true}]}'
+        ),
+        (
+            '{"rates":[{"accelerator":"","at_ms":1,"decode_tokens_per_second":1,'
+            '"prefill_tokens_per_second":1.0,"rev":7,"saturated":true}]}'
+        ),
+        '{"other":1}',
+    ],
+)
+def test_an_unreadable_memory_of_scaling_loses_the_entry(scale):
+    """Then every window starts now, and nothing shrinks."""
+    assert History() == History.from_records([(ALPHA, f'{{"scale":{scale},"wanted":3}}')])
