@@ -57,8 +57,8 @@ def simulation_text(played: Played, style: Style) -> str:
         "",
         *_table([_HEAD, *(_row(run) for run in played.runs)]),
         "",
-        f"KEPT: answered whole within {promised(played)}. FAILED: refused, lost with a replica, "
-        "or not answered.",
+        f"KEPT: answered whole within {promised(played)}.",
+        "FAILED: refused, lost with a replica, or not answered.",
     ]
     return "\n".join(lines) + "\n"
 

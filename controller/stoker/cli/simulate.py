@@ -50,14 +50,13 @@ def simulate(
         str, typer.Option("--service", help="Play the scaling block of this service, too.")
     ] = "",
     base: Annotated[
-        str, typer.Option("--base", help="Revision whose scaling block of --service is played, too.")
+        str,
+        typer.Option("--base", help="Revision whose scaling block of --service is played, too."),
     ] = "",
     head: Annotated[
         str, typer.Option("--head", help="Revision to compare with --base (else the files here).")
     ] = "",
-    engine: Annotated[
-        str, typer.Option("--engine", help="8b-l4, 8b-h100 or 70b-8h100.")
-    ] = "8b-l4",
+    engine: Annotated[str, typer.Option("--engine", help="8b-l4, 8b-h100 or 70b-8h100.")] = "8b-l4",
     cold_start: Annotated[
         str, typer.Option("--cold-start", help="From purchase to Ready.")
     ] = "60s",
@@ -91,14 +90,13 @@ def simulate(
     resample: Annotated[
         bool, typer.Option("--resampled", help="Draw its five-minute blocks anew.")
     ] = False,
-    seed: Annotated[
-        int, typer.Option("--seed", help="What random choices are drawn from.")
-    ] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="What random choices are drawn from.")] = 1,
     router: Annotated[
         str, typer.Option("--router", help="round-robin, least-queue or prefix.")
     ] = "least-queue",
     spot: Annotated[
-        str, typer.Option("--spot", help="File of instances that could be had; what is beyond dies.")
+        str,
+        typer.Option("--spot", help="File of instances that could be had; what is beyond dies."),
     ] = "",
     gpus: Annotated[int, typer.Option("--gpus", help="GPUs of a replica.", min=1, max=64)] = 1,
     price: Annotated[
@@ -234,7 +232,8 @@ def _from_git(
         desired = source(repo, only_fleet(repo, at, fleet), SourceMemo(), revision=at)
     finally:
         repo.close()
-    found = [u for u in desired.units if isinstance(u, ModelService) and u.ref.name == service]
+    specs = [unit.spec for unit in desired.units if unit.ref.name == service]
+    found = [spec for spec in specs if isinstance(spec, ModelService)]
     where = f" at {revision}" if revision else ""
     if not found:
         raise Stalled(f"no service {service!r}{where}", code="no-such-unit")

@@ -5,7 +5,7 @@ Plain data from `stoker simulate` and the benchmarks. Seconds count from the beg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from stoker.model.scaling import Slo
@@ -94,7 +94,7 @@ class FleetGround:
 
     engine: BatchProfile
     cold_start_s: float = 60.0
-    slo: Slo = Slo(ttft_p95_ms=2_000)
+    slo: Slo = field(default_factory=lambda: Slo(ttft_p95_ms=5_000))
     first: int = 1
     """Replicas that serve at second 0."""
     min_replicas: int = 1

@@ -113,7 +113,7 @@ class Reader:
             pod=replica.name,
             pod_uid=replica.name,
             at_ms=now_ms,
-            running=float(len(batch.running)),
+            running=float(replica.load - waiting),
             waiting=float(waiting),
             kv_usage=min(1.0, batch.kv_share),
         )

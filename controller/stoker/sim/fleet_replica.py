@@ -57,5 +57,4 @@ class Replica:
     @property
     def load(self) -> int:
         """Requests running and waiting in it."""
-        batch = self.engine.batch
-        return len(batch.running) + len(batch.waiting)
+        return self.engine.load

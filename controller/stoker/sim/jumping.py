@@ -39,7 +39,7 @@ class Counters:
     prefill_tokens: int = 0
     """Computed ones: what a cache held is not among them."""
     admitted_tokens: int = 0
-    """Of contexts that were admitted, whether a cache held them or not."""
+    """Of prompts that were admitted, whether a cache held them or not."""
     decode_tokens: int = 0
     finished: int = 0
     finished_prompt_tokens: int = 0
@@ -103,8 +103,8 @@ class JumpingEngine:
 
     @property
     def load(self) -> int:
-        """Requests running and waiting."""
-        return len(self.batch.running) + len(self.batch.waiting)
+        """Requests running and waiting; one whose last step is under way still runs."""
+        return len(self._open)
 
     @property
     def idle(self) -> bool:
@@ -196,7 +196,7 @@ class JumpingEngine:
         counters = self.counters
         counters.prefill_tokens += step.prefill_tokens
         for sequence in step.admitted:
-            counters.admitted_tokens += sequence.context_tokens
+            counters.admitted_tokens += sequence.prompt_tokens
         counters.decode_tokens += len(step.emitted)
         counters.preemptions += step.preemptions
         later = len(step.emitted)

@@ -15,6 +15,7 @@ from stoker.sim.fleet_readings import GATEWAY
 
 __all__ = ["EngineSize", "Policy", "Seen", "waiting_outside"]
 
+
 @dataclass(frozen=True, slots=True)
 class EngineSize:
     """What an engine says of itself: room for tokens, seats, and the chunk of a prefill."""

@@ -74,4 +74,6 @@ def percentile(ordered: list[float], share: float) -> float | None:
     """The nearest rank of rising values; None of none."""
     if not ordered:
         return None
-    return ordered[min(len(ordered) - 1, max(0, -(-round(share * 1e6) * len(ordered) // 10**6) - 1))]
+    return ordered[
+        min(len(ordered) - 1, max(0, -(-round(share * 1e6) * len(ordered) // 10**6) - 1))
+    ]

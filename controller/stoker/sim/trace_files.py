@@ -78,16 +78,16 @@ def read_spot(path: Path) -> SpotTrace:
     with _opened(path) as lines:
         found = _document(path, lines, "")
     metadata = found.get("metadata")
-    gap = metadata.get("gap_seconds") if isinstance(metadata, dict) else None
+    gap = _finite(metadata.get("gap_seconds")) if isinstance(metadata, dict) else None
     counts = found.get("data")
-    if not _is_number(gap) or gap <= 0:
+    if gap is None or gap <= 0:
         raise _wrong(path, 0, "metadata.gap_seconds is not a number above 0")
     if not isinstance(counts, list) or not counts:
         raise _wrong(path, 0, "data is not a list of counts")
     for number, count in enumerate(counts):
         if type(count) is not int or count < 0:
             raise _wrong(path, 0, f"data[{number}] is not a count: {str(count)[:40]}")
-    return SpotTrace(float(gap), tuple(counts))
+    return SpotTrace(gap, tuple(counts))
 
 
 def _opened(path: Path) -> IO[str]:
@@ -149,8 +149,8 @@ def _mooncake(path: Path, first: str, lines: IO[str]) -> Iterator[Request]:
     while text:
         if text.strip():
             found = _object(path, line, text)
-            at_ms = found.get("timestamp")
-            if not _is_number(at_ms):
+            at_ms = _finite(found.get("timestamp"))
+            if at_ms is None:
                 raise _wrong(path, line, "timestamp is not a number of milliseconds")
             begin = at_ms if begin is None else begin
             before = _in_order(path, line, (at_ms - begin) / 1000, before)
@@ -222,10 +222,11 @@ def _exported(path: Path, first: str, lines: IO[str]) -> Iterator[_Rate]:
     before = 0.0
     for number, sample in enumerate(series):
         where = f"data.result[0].values[{number}]"
-        if not isinstance(sample, list) or len(sample) != 2 or not _is_number(sample[0]):
+        instant = _finite(sample[0]) if isinstance(sample, list) and len(sample) == 2 else None
+        if instant is None:
             raise _wrong(path, 0, f"{where} is not [time, value]")
-        begin = sample[0] if begin is None else begin
-        at_s = sample[0] - begin
+        begin = instant if begin is None else begin
+        at_s = instant - begin
         if at_s < before:
             raise _wrong(path, 0, f"{where} is earlier than the one before")
         before = at_s
@@ -325,10 +326,13 @@ def _in_order(path: Path, line: int, at_s: float, before: float) -> float:
     return at_s
 
 
-def _is_number(found: object) -> bool:
-    return type(found) in {int, float} and math.isfinite(found)  # type: ignore[arg-type]
+def _finite(found: object) -> float | None:
+    """The number; None for what is none (true and false are none) or is not finite."""
+    if isinstance(found, bool) or not isinstance(found, int | float) or abs(found) > 1e15:
+        return None
+    return float(found) if math.isfinite(found) else None
 
 
 def _wrong(path: Path, line: int, message: str, *, hint: str = "") -> BadInput:
-    place = SourceLocation(str(path), line)
+    place = SourceLocation(str(path), line, min(line, 1))
     return BadInput((Finding(place, "invalid-trace", message, hint=hint),))
