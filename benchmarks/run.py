@@ -30,6 +30,7 @@ def modules(section: str) -> list[ModuleType]:
     import bench_fragments
     import bench_notice
     import bench_one
+    import bench_replicas
     import bench_sizes
     import bench_soak
     import bench_w1
@@ -39,6 +40,7 @@ def modules(section: str) -> list[ModuleType]:
         "warmth": [bench_notice, bench_warmth],
         "core": [bench_decide, bench_fragments, bench_cli, bench_w1],
         "apply": [bench_apply, bench_one, bench_sizes, bench_soak],
+        "replicas": [bench_replicas],
     }
     if section not in table:
         sys.exit(f"no section {section!r}; there are: {', '.join(sorted(table))}")
@@ -51,7 +53,8 @@ def main() -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="name of one module: decide, fragments, cli, w1, apply, one, sizes, soak, notice, warmth",
+        help="name of one module: decide, fragments, cli, w1, apply, one, sizes, soak, notice, warmth, "
+        "replicas",
     )
     options = parser.parse_args()
     from measure import machine

@@ -12,7 +12,7 @@ from stoker.sim.baseline_metric import Fixed
 from stoker.sim.engine_batch import BatchProfile
 from stoker.sim.fleet_ground import Blind, Blindness, FleetGround, Period
 from stoker.sim.fleet_run import simulate
-from stoker.sim.policy import Seen
+from stoker.sim.policy import Seen, waiting_outside
 from stoker.sim.routing import RouterName
 from stoker.sim.trace_files import SpotTrace
 from stoker.sim.traffic import Request
@@ -82,7 +82,7 @@ def test_requests_wait_outside_while_nothing_serves():
     policy = Script([0, 1])
     run = simulate([Request(1.0, 1, 1), Request(20.0, 1, 1)], policy, ground)
 
-    assert [0.0, 1.0] == [dict(s.readings.wake)["gateway"].value for s in policy.seen[:2]]
+    assert [0.0, 1.0] == [waiting_outside(s.readings) for s in policy.seen[:2]]
     assert (0, 1) == (run.unanswered, run.waited_over_5s)
     assert run.ttft_p99_ms == pytest.approx(14_500, rel=1e-3)
 
