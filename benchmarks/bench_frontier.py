@@ -13,6 +13,7 @@ import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,7 @@ def kept_at(line: list[Spot], gpu_hours: float) -> float:
     """What a frontier keeps at that cost: between two runs on the line, 0 below the cheapest."""
     if gpu_hours < line[0].gpu_hours:
         return 0.0
-    for low, high in zip(line, line[1:], strict=False):
+    for low, high in pairwise(line):
         if gpu_hours < high.gpu_hours:
             share = (gpu_hours - low.gpu_hours) / (high.gpu_hours - low.gpu_hours)
             return low.kept + (high.kept - low.kept) * share
@@ -238,7 +239,7 @@ def hours_at(line: list[Spot], kept: float) -> float | None:
     """What a frontier costs for so much kept; None where it never gets there."""
     if kept <= line[0].kept:
         return line[0].gpu_hours
-    for low, high in zip(line, line[1:], strict=False):
+    for low, high in pairwise(line):
         if kept <= high.kept:
             share = (kept - low.kept) / (high.kept - low.kept)
             return low.gpu_hours + (high.gpu_hours - low.gpu_hours) * share
