@@ -221,7 +221,7 @@ def _from_git(
 ) -> StokerPolicy:
     """The scaling block of a service at a revision, as a policy."""
     from stoker.cli.session import local_repo, only_fleet
-    from stoker.errors import Stalled
+    from stoker.errors import BadInput, Severity, Stalled
     from stoker.model.fleet import ModelService
     from stoker.sim.own_policy import StokerPolicy
     from stoker.source import SourceMemo, source
@@ -235,6 +235,9 @@ def _from_git(
     specs = [unit.spec for unit in desired.units if unit.ref.name == service]
     found = [spec for spec in specs if isinstance(spec, ModelService)]
     where = f" at {revision}" if revision else ""
+    errors = tuple(f for f in desired.findings if f.severity is Severity.ERROR)
+    if not found and errors:
+        raise BadInput(errors)
     if not found:
         raise Stalled(f"no service {service!r}{where}", code="no-such-unit")
     if found[0].scaling is None:

@@ -147,3 +147,13 @@ def test_a_service_without_scaling_is_told(shell, trace):
 
     assert "no-scaling" in answer.err
     assert "no-such-unit" in shell("simulate", "--trace", trace, "-f", folder, "--service", "x").err
+
+
+def test_a_service_whose_file_is_wrong_is_told_with_its_line(shell, trace):
+    folder = shell.fleet()
+    file = folder / "models" / "qwen-0.5b.yaml"
+    file.write_text(file.read_text("utf-8").replace("replicas: 2", "replicas: many"), "utf-8")
+    answer = shell("simulate", "--trace", trace, "-f", folder, "--service", "qwen-0-5b")
+
+    assert answer.code == 2
+    assert re.search(r"qwen-0\.5b\.yaml:\d+:\d+: spec\.replicas", answer.err)
