@@ -269,10 +269,13 @@ def _saved(spots: list[Spot]) -> float:
 
 
 def _over(cells: list[list[Spot]]) -> float:
-    """GPU-hours more than the clairvoyant that keeps as much; the worse of the scales."""
+    """GPU-hours more than who knew the trace and keeps as much (also the right fixed count, which
+    takes knowing, too); the worse of the scales.
+    """
     over = []
     for spots in cells:
         ours = _default(spots)
-        bound = hours_at(frontier(spots, BOUND), ours.kept)
+        known = [hours_at(frontier(spots, rule), ours.kept) for rule in (BOUND, "fixed")]
+        bound = min((hours for hours in known if hours is not None), default=None)
         over.append(100 * (ours.gpu_hours / bound - 1) if bound else 0.0)
     return max(over)

@@ -7,6 +7,7 @@ room is needed. Used by `sim.engine_batch`; pure.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,8 +19,9 @@ class PrefixCache:
     """`blocks_each` KV blocks for each prefix block."""
 
     blocks_each: int
-    spare: dict[int, None] = field(default_factory=dict)
-    """Blocks that no sequence uses, the least recently used first."""
+    spare: OrderedDict[int, None] = field(default_factory=OrderedDict)
+    """Blocks that no sequence uses, the least recently used first. No plain dict: to find its
+    first key takes as long as keys before it were deleted."""
     _users: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -77,4 +79,4 @@ class PrefixCache:
         """Forget spare blocks until the cache is no larger than that many KV blocks."""
         allowed = max(0, blocks // self.blocks_each - len(self._users))
         while len(self.spare) > allowed:
-            del self.spare[next(iter(self.spare))]
+            self.spare.popitem(last=False)

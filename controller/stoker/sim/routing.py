@@ -6,6 +6,7 @@ only what a gateway could; `sim.fleet_run` asks it. Pure but for that memory.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol
@@ -92,7 +93,7 @@ class PrefixAffinity:
     """
 
     def __init__(self) -> None:
-        self._sent: dict[int, int] = {}
+        self._sent: OrderedDict[int, int] = OrderedDict()
         """Prefix block to the number of its replica, the block sent longest ago first."""
 
     def choose(self, request: Request, targets: Sequence[Target]) -> int:
@@ -108,7 +109,7 @@ class PrefixAffinity:
             self._sent.pop(block, None)
             self._sent[block] = number
         while len(self._sent) > MAX_KNOWN_BLOCKS:
-            del self._sent[next(iter(self._sent))]
+            self._sent.popitem(last=False)
         return place
 
     def _known(self, prefix: Sequence[int], targets: Sequence[Target]) -> int | None:
