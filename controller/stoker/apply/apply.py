@@ -1,8 +1,8 @@
 """The apply stage: carries out a ChangeSet and says what came of each object.
 
 A ChangeSet comes in, a PassOutcome goes out. Order: inventory union, namespaces and CRDs of
-all units, then unit by unit config and workloads, retirements, prune, and last the
-inventory as it is now (design section 6). Called by reconcile on the reconciler thread.
+all units, marks on pods that leave, then unit by unit config and workloads, retirements, prune,
+and last the inventory as it is now (design section 6). Called by reconcile on the reconciler thread.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def apply(
     steps.look_for_taken_names(store.current)
     # 3. Namespaces and CRDs of all units, then unit by unit, then what leaves.
     steps.send_foundations()
+    steps.mark_coldest()
     steps.send_units()
     steps.send_late_kinds()
     steps.retire(clock.now_ms())

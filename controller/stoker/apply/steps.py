@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from stoker.apply.answers import Sent, changed_meanwhile, sent_error
+from stoker.apply.coldest import marks
 from stoker.apply.free_names import Looked, look, places_of
 from stoker.apply.observed import unsent
 from stoker.apply.pool import run_chains
@@ -22,6 +23,7 @@ from stoker.errors import StokerError, Unreachable
 from stoker.model.change import Action, Change, ChangeSet
 from stoker.model.outcome import ObjectOutcome, Result
 from stoker.model.refs import ObjectRef, UnitRef
+from stoker.model.workload import is_workload
 from stoker.objects.conflicts import adoption_required
 from stoker.objects.consent import consents_in_git
 from stoker.objects.inventory import INTENT, Inventory
@@ -144,6 +146,15 @@ class Steps:
         self._run([[namespaces, crds]])
         if crds:
             self.sender.cluster.forget_discovery()
+
+    def mark_coldest(self) -> None:
+        """Say which pods leave with a count that is about to be lowered."""
+        chains: list[list[list[_Job]]] = []
+        for unit in self.changes.units:
+            if any(self._is_write(c) and is_workload(c.ref) for c in unit.changes):
+                jobs = marks(unit.unit, unit.coldest, self.sender)
+                chains.append([[self._guarded(unit.unit, job, ref) for ref, job in jobs]])
+        self._run(chains)
 
     def send_units(self) -> None:
         """Config, then workloads, then admission guards; units in order."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from stoker.decide.count_facts import CountFacts
 from stoker.model.readings import EngineReading, Reading, Sample, ServiceReadings, Unmeasurable
@@ -100,7 +101,7 @@ def _missing(facts: CountFacts, whole: list[EngineReading]) -> str:
 
 
 def _sane(engine: EngineReading) -> EngineReading:
-    odd = {
+    odd: dict[str, Any] = {
         name: None
         for name in _NUMBERS
         if (value := getattr(engine, name)) is not None and not (value >= 0 and value < math.inf)

@@ -19,6 +19,7 @@ from stoker.decide.rates import learned_rates, request_of
 from stoker.decide.ratio import by_ratio
 from stoker.decide.scale_bounds import CountBounds, count_bounds
 from stoker.decide.scale_words import changes
+from stoker.decide.stalled import without_stalled
 from stoker.decide.zero import Zero, woken_by, zero_of
 from stoker.model.plan import CountReason
 from stoker.model.readings import ServiceReadings
@@ -112,10 +113,11 @@ def scale(
 ) -> ScaleAnswer:
     """One answer; `readings` None: nothing was measured."""
     # 1. See what is measured, and learn from it.
-    engines = engines_of(facts, readings, spec.interval_ms, now_ms)
+    seen = engines_of(facts, readings, spec.interval_ms, now_ms)
+    engines, stalled, stalled_ms = without_stalled(seen, past.stalled_since_ms, now_ms)
     request = request_of(readings.load if readings is not None else None, engines)
     rates = learned_rates(past.rates, facts, engines, request, spec.capacity, now_ms)
-    past = replace(past, rates=rates)
+    past = replace(past, rates=rates, stalled_since_ms=stalled_ms)
     sight = sight_of(spec, facts, engines, readings, past, now_ms)
     zero = zero_of(spec, sight, readings, past, now_ms)
     bounds = count_bounds(spec, facts.cold_start_p90_ms, now_ms)
@@ -141,7 +143,16 @@ def scale(
         rule=choice.rule or own.rule,
         why=choice.why or own.why,
         active=own.count is not None or bool(choice.rule),
-        unmeasurable=own.unmeasurable,
+        unmeasurable=(
+            *own.unmeasurable,
+            *(
+                (
+                    f"queue of {pod}",
+                    f"it waits since {rfc3339(stalled_ms or 0)} and no token is made",
+                )
+                for pod in stalled
+            ),
+        ),
         limited=choice.limited,
         held=choice.held,
         said=(*own.said, *(each for each in other.said if each not in own.said)),

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from stoker.decide.bounds import FREE, Bounds
 from stoker.decide.case import Case
+from stoker.decide.coldness import is_cache_aware
 from stoker.decide.fate import Fate, Judged, is_home, judge, victims
 from stoker.decide.holds import Shortfall, departing_nodes, held_for_capacity
 from stoker.decide.moves import Moves, Standings, earliest, write_moves
@@ -46,7 +47,21 @@ def count_only(case: Case, index: Index, want: int, now_ms: int, bounds: Bounds 
         holds=holds,
         wake_at_ms=earliest(work.wake_at_ms, moves.wake_at_ms),
         moving=work.moving_now() if others else 0,
+        coldest=_coldest(case, homes, judged, count),
     )
+
+
+def _coldest(
+    case: Case, homes: list[LivePlacement], judged: tuple[Judged, ...], count: int
+) -> tuple[str, ...]:
+    """Who should leave with the lower count, where caches have a say: a ReplicaSet looks at pods
+    that serve by their mark, while a LeaderWorkerSet removes its last groups whatever they hold.
+    """
+    surplus = sum(live.replicas for live in homes) - count
+    if surplus <= 0 or case.spec.nodes > 1 or not is_cache_aware(case.spec.scaling):
+        return ()
+    pods = (j.slot.pod for j in victims(j for j in judged if is_home(case, j.slot.placement)))
+    return tuple(pod.name for pod in pods if pod is not None)[:surplus]
 
 
 def _at_home(case: Case, judged: Judged) -> Judged:

@@ -54,6 +54,8 @@ class Step:
     trial: Trial = NO_TRIAL
     moving: int = 0
     """Replicas in motion after this step."""
+    coldest: tuple[str, ...] = ()
+    """Mode Scheduler: pods that the lower count should take, the coldest first."""
     failed: str = ""
     """Why the rev is to blame next to an older one that serves; empty when it is not."""
 

@@ -84,6 +84,7 @@ def decided(
         updating=is_updating(whole),
         groups=groups_of(whole, *(p.name for p in step.moves.placements if p.size > 1)),
         size=case.spec.nodes,
+        coldest=step.coldest,
     )
     return decision, step, _update(case, turn, step, decision, recovered=recovered)
 

@@ -89,6 +89,7 @@ def diff(
             unit=found.unit,
             changes=(*rendered, *gone),
             retirements=found.retirements,
+            coldest=found.coldest,
             findings=(*found.findings, *_empty_render(found, gone, ground)),
             complete=found.complete,
         )

@@ -95,6 +95,8 @@ class UnitChanges:
     unit: UnitRef
     changes: tuple[Change, ...] = ()
     retirements: tuple[Retirement, ...] = ()
+    coldest: tuple[str, ...] = ()
+    """Pods to mark before the count of their workload is lowered, the coldest first."""
     findings: tuple[Finding, ...] = ()
     complete: bool = True
 

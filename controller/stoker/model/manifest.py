@@ -42,6 +42,8 @@ class ManifestSet:
     manifests: tuple[Manifest, ...] = ()
     kept: tuple[ObjectRef, ...] = ()
     retirements: tuple[Retirement, ...] = ()
+    coldest: tuple[str, ...] = ()
+    """Pods that leave with a lower count, the coldest first."""
     over: tuple[ObjectRef, ...] = ()
     complete: bool = True
     findings: tuple[Finding, ...] = ()

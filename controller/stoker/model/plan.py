@@ -208,6 +208,8 @@ class ServiceDecision:
     """Pods of one replica."""
     scale: ScaleVerdict | None = None
     """What measured load asks for; None where the count does not follow it."""
+    coldest: tuple[str, ...] = ()
+    """Mode Scheduler: pods that the lower count should take, the coldest first."""
 
     def workload_ref(self, name: str) -> ObjectRef:
         """The object of that name."""

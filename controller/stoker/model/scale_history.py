@@ -50,6 +50,8 @@ class ScaleHistory:
     low_since_ms: int | None = None
     """Since when one replica fewer would do."""
     woken_ms: int | None = None
+    stalled_since_ms: int | None = None
+    """Since when requests wait in some replica that makes no token."""
     served: bool = False
     """Whether it ever was Ready: never to zero before that."""
     rates: tuple[LearnedRate, ...] = ()
@@ -84,7 +86,7 @@ def _is_whole(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _is_a_rate(rate: LearnedRate) -> bool:
+def _is_a_rate(rate: Any) -> bool:
     texts = isinstance(rate.rev, str) and isinstance(rate.accelerator, str)
     numbers = (rate.prefill_tokens_per_second, rate.decode_tokens_per_second)
     sane = all(type(n) in {int, float} and 0 <= n < math.inf for n in numbers)

@@ -117,6 +117,7 @@ class _Task:
                     for p in self.decision.placements
                 ),
                 self.decision.retirements,
+                self.decision.coldest,
                 self.decision.untouched,
                 self.decision.groups,
                 self.decision.prefetches,
@@ -142,6 +143,7 @@ class _Task:
             self._sorted(manifests),
             kept=self._kept(self.decision),
             retirements=self.decision.retirements,
+            coldest=self.decision.coldest,
             over=tuple(self._job_ref(p) for p in self.decision.prefetches if p.over),
         )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.decide.damping import MOST_KEPT, remembered, stepped, window_ends_ms
+from stoker.decide.damping import MOST_KEPT, Recommended, remembered, stepped, window_ends_ms
 
 W = 60_000
 
 
 def after(*rounds, now=5, window_ms=W):
     """What is remembered after (instant, recommendation) of each round."""
-    past = ()
+    past: Recommended = ()
     for at_ms, count in rounds:
         past = remembered(past, count, now, window_ms=window_ms, now_ms=at_ms)
     return past
@@ -61,7 +61,8 @@ def test_a_clock_that_went_back_makes_no_window_longer():
 @given(st.lists(st.tuples(st.integers(1, 30_000), st.integers(0, 100)), min_size=1, max_size=80))
 def test_the_first_is_the_highest_of_the_window(rounds):
     """However counts rise and fall; dropping entries only ever holds for longer."""
-    past, at_ms, seen = (), 0, []
+    past: Recommended = ()
+    at_ms, seen = 0, []
     for wait_ms, count in rounds:
         at_ms += wait_ms
         past = remembered(past, count, 0, window_ms=W, now_ms=at_ms)

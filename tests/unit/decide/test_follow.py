@@ -15,13 +15,17 @@ from builders import (
     a_pool,
     a_ref,
     a_replica,
+    a_service,
     a_shape,
     a_snapshot,
     a_state,
     a_unit,
 )
 from stoker.decide import decide
-from stoker.model.fleet import PlacementMode
+from stoker.decide.case import case_from
+from stoker.decide.follow import count_facts
+from stoker.decide.place import Index
+from stoker.model.fleet import PlacementMode, WhenFull
 from stoker.model.flow import Held, HeldBy, Override, UnreadOverride
 from stoker.model.history import History, UnitHistory
 from stoker.model.readings import LoadReading, Sample, ServiceReadings
@@ -202,3 +206,30 @@ def test_both_placement_modes_follow(mode):
     decision = one(a_placement(where), given=measured(queue=10), service={"placement_mode": mode})
 
     assert decision.replicas == 2
+
+
+@pytest.mark.parametrize(
+    ("free", "when_full", "provisions"),
+    [
+        pytest.param(2, WhenFull.HOLD, False, id="where the next one would be placed"),
+        pytest.param(1, WhenFull.HOLD, False, id="full: as where it stands"),
+        pytest.param(1, WhenFull.UNPINNED, True, id="full, and a node may be asked for"),
+    ],
+)
+def test_the_cold_start_is_that_of_the_next_replica(free, when_full, provisions):
+    """Windows and purchases follow it; a node that has to be made takes minutes more."""
+    spec = a_service(when_full=when_full)
+    unit = a_unit(spec=spec)
+    desired = a_desired(unit, pools=(a_pool("l4", price_per_gpu_hour="0.80"),))
+    state = a_state(a_placement("n1"))
+    case = case_from(REF, spec, a_shape(unit, rev=REV), desired.fleet, state)
+    nodes = [a_node(f"n{n}", gpus=1) for n in range(1, free + 1)]
+    snapshot = a_snapshot(*nodes, services=[state])
+    index = Index(snapshot.nodes, snapshot.services, [case], {}, NOW_MS)
+    facts = count_facts(case, index, None)
+
+    made_ms = index.readiness_of_new(case).p90_ms
+
+    assert provisions == (facts.cold_start_p90_ms == made_ms)
+    assert facts.price_per_hour == 0.80
+    assert (None, 1, 1) == (facts.wanted, facts.count, len(facts.pods))

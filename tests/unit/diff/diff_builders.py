@@ -119,10 +119,11 @@ def rendered(
     *bodies: dict[str, Any],
     kept: tuple[ObjectRef, ...] = (),
     retirements: tuple[Retirement, ...] = (),
+    coldest: tuple[str, ...] = (),
 ) -> ManifestSet:
     """The set of a unit; Deployments with a rev have their template frozen."""
     manifests = tuple(manifest_of(unit, body) for body in bodies)
-    return ManifestSet(unit, manifests, kept=kept, retirements=retirements)
+    return ManifestSet(unit, manifests, kept=kept, retirements=retirements, coldest=coldest)
 
 
 def manifest_of(unit: UnitRef, body: dict[str, Any]) -> Manifest:
