@@ -17,6 +17,7 @@ SMALLER = (
     *("W1_UNITS", "W1_SIZES", "W1_STEADY_SECONDS", "W1_NODES", "W1_PODS", "W1_CONFIG_MAPS"),
     *("W1_DEPLOYMENTS", "SOAK_UNITS", "SOAK_SECONDS", "SOAK_VIRTUAL_HOURS"),
     *("NOTICE_NODES", "NOTICE_SERVICES", "NOTICES"),
+    *("FRONTIER_TRACES", "FRONTIER_STARTS", "FRONTIER_PEAKS", "OUTAGES"),
     *("WARMTH_SEEDS", "WARMTH_SPEED", "WARMTH_SCENARIOS"),
 )
 """Environment variables that make a run smaller; such a run is printed and not kept."""
@@ -28,8 +29,11 @@ def modules(section: str) -> list[ModuleType]:
     import bench_cli
     import bench_decide
     import bench_fragments
+    import bench_frontier
     import bench_notice
     import bench_one
+    import bench_outages
+    import bench_replicas
     import bench_sizes
     import bench_soak
     import bench_w1
@@ -39,6 +43,7 @@ def modules(section: str) -> list[ModuleType]:
         "warmth": [bench_notice, bench_warmth],
         "core": [bench_decide, bench_fragments, bench_cli, bench_w1],
         "apply": [bench_apply, bench_one, bench_sizes, bench_soak],
+        "replicas": [bench_replicas, bench_outages, bench_frontier],
     }
     if section not in table:
         sys.exit(f"no section {section!r}; there are: {', '.join(sorted(table))}")
@@ -51,7 +56,8 @@ def main() -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="name of one module: decide, fragments, cli, w1, apply, one, sizes, soak, notice, warmth",
+        help="name of one module: decide, fragments, cli, w1, apply, one, sizes, soak, notice, warmth, "
+        "replicas, outages, frontier",
     )
     options = parser.parse_args()
     from measure import machine

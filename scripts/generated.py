@@ -70,6 +70,7 @@ ENVIRONMENT = {
     "KUBECONFIG": "Kubeconfig files, as kubectl reads them.",
     "STOKER_ALLOW_EXEC": "`1` lets the kubeconfig's user run its program for credentials.",
     "STOKER_DEBUG": "Anything but empty is `--debug`: tracebacks.",
+    "STOKER_TRACES": "Folder that `stoker simulate` looks for traces in, and for benchmarks on public ones.",
     "NO_COLOR": "No colours, whatever the terminal.",
     "FORCE_COLOR": "Colours also where the output is no terminal.",
     "XDG_STATE_HOME": "Where `stoker dev cluster` keeps its files (else ~/.local/state).",

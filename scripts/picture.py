@@ -2,7 +2,7 @@
 """Draw docs/pictures/: what `stoker demo` prints, one pass, and the example of a cold start.
 
 In: the demo's own output, played in memory (about ten seconds), the stages of a pass as listed
-below, examples/coldstart, runs on the in-memory cluster (picture_runs.py). Out: SVG files with selectable text and no fonts or links from elsewhere.
+below, examples/coldstart, examples/traces, runs on the in-memory cluster (picture_runs.py). Out: SVG files with selectable text and no fonts or links from elsewhere.
 Run by hand when the demo's output changes; tests/shape/test_docs_pictures.py says when.
 """
 
@@ -13,6 +13,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -40,12 +41,15 @@ STAGES = (
     ("report", "conditions, status, mirrors", "Git, API server"),
 )
 """Name, what it answers, whom it talks to; the order of controller/stoker/reconcile.py."""
+SIMULATED = ("fixed=4", "hpa-average:in-flight=20", "stoker", "clairvoyant")
+"""The policies of the simulation's picture, as docs/simulate.md asks for them."""
 
 
 def main() -> int:
     """Write all pictures."""
     PICTURES.mkdir(parents=True, exist_ok=True)
     (PICTURES / "coldstart.svg").write_text(cold_start(), encoding="utf-8")
+    (PICTURES / "simulation.svg").write_text(simulation(), encoding="utf-8")
     (PICTURES / "pass.svg").write_text(one_pass(), encoding="utf-8")
     (PICTURES / "demo.svg").write_text(terminal("make demo", demo_lines()), encoding="utf-8")
     for name, text in runs().items():
@@ -73,6 +77,18 @@ def cold_start() -> str:
 
     found = read_recorded_start(ROOT / "examples" / "coldstart" / "lab")
     return coldstart_svg(start_from(found.pod, found.events, found.log, shipped_log_profiles()))
+
+
+def simulation() -> str:
+    """What `stoker simulate --trace examples/traces/surge.csv -o svg`, with SIMULATED, prints."""
+    from stoker.cli.app import run
+
+    out = io.StringIO()
+    trace = str(ROOT / "examples" / "traces" / "surge.csv")
+    policies = [f"--policy={name}" for name in SIMULATED]
+    with redirect_stdout(out), redirect_stderr(io.StringIO()):
+        run(["simulate", "--trace", trace, *policies, "-o", "svg"])
+    return out.getvalue()
 
 
 def demo_lines() -> list[str]:

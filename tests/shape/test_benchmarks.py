@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 
+import bench_frontier
 import bench_warmth
 import measure
 import page
@@ -198,3 +199,21 @@ def test_the_worst_seed_of_a_rehearsal_is_what_is_told():
     ]
     assert not bench_warmth.rows_of("one", [unknown])[0]["holds"]
     assert not bench_warmth.rows_of("one", [Judgement((), (), 0, False)])[0]["holds"]
+
+
+def test_a_frontier_is_read_between_its_runs():
+    """What another run beats is no part of it; beyond its ends nothing is promised for less."""
+    spots = [
+        bench_frontier.Spot("kpa", knob, kept, hours)
+        for knob, (kept, hours) in enumerate([(0.5, 2.0), (0.9, 4.0), (0.8, 5.0), (1.0, 8.0)])
+    ]
+    line = bench_frontier.frontier([*spots, bench_frontier.Spot("x", 0, 1.0, 0.1)], "kpa")
+
+    assert [2.0, 4.0, 8.0] == [spot.gpu_hours for spot in line]
+    assert [0.0, 0.5, 0.7, 0.95, 1.0] == [
+        round(bench_frontier.kept_at(line, hours), 6) for hours in (1.9, 2.0, 3.0, 6.0, 9.0)
+    ]
+    assert [2.0, 3.0, 6.0] == [
+        round(bench_frontier.hours_at(line, kept) or 0.0, 6) for kept in (0.3, 0.7, 0.95)
+    ]
+    assert bench_frontier.hours_at(line[:2], 0.95) is None

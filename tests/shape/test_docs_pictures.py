@@ -37,6 +37,10 @@ def test_the_picture_of_a_cold_start_is_what_the_command_draws(picture):
     assert picture.cold_start() == (PICTURES / "coldstart.svg").read_text(encoding="utf-8")
 
 
+def test_the_picture_of_a_simulation_is_what_the_command_draws(picture):
+    assert picture.simulation() == (PICTURES / "simulation.svg").read_text(encoding="utf-8")
+
+
 def test_pictures_of_runs_are_what_the_product_does_today(picture):
     """Ready-in, the choice of nodes and a notice, each played again on the in-memory cluster."""
     drawn = picture.runs()

@@ -37,9 +37,10 @@ SCENES = {
 }
 
 
-NO_FLEETS = {"coldstart", "rehearsals"}
+NO_FLEETS = {"coldstart", "rehearsals", "traces"}
 """Recorded starts, for `stoker coldstart`; tests/unit/cli/test_coldstart.py reads them.
 Scenarios, for `stoker rehearse`; test_rehearsals.py plays them.
+A trace, for `stoker simulate`; tests/shape/test_docs_pictures.py draws it.
 """
 
 

@@ -45,6 +45,7 @@ COMMANDS = (
     Command("render", "Preview", "Print the manifests as they would be sent"),
     Command("diff", "Preview", "Show which fields would change; exit 1 when some would"),
     Command("plan", "Preview", "Show what a change leads to, step by step, and its cost"),
+    Command("simulate", "Preview", "Play a trace against rules for the count of replicas"),
     Command("install", "Run", "Print CRDs, rights and Deployment of the controller"),
     Command("apply", "Run", "Show the difference, ask, and make one pass at a revision"),
     Command("run", "Run", "Follow a repository and make the cluster what it says", "run_command"),

@@ -19,7 +19,7 @@ def schema(
         str,
         typer.Argument(
             help="Fleet, ModelService, Bundle, ScalePolicy, HealthPolicy, Scenario, or the outputs ColdStart, "
-            "Diff, Inventory, Plan and Rehearsal."
+            "Diff, Inventory, Plan, Rehearsal and Simulation."
         ),
     ] = "",
     *,
@@ -52,10 +52,15 @@ def all_schemas() -> dict[str, dict[str, Any]]:
     """Kind to schema, sorted: what people write, and what `-o json` prints."""
     from stoker.cli.output_schemas import output_schemas
     from stoker.cli.rehearsal_schema import rehearsal_schema
+    from stoker.cli.simulation_schema import simulation_schema
     from stoker.rehearse.schema import ScenarioFile
     from stoker.source import schema_of, schemas
 
-    more = {"Rehearsal": rehearsal_schema(), "Scenario": schema_of(ScenarioFile)}
+    more = {
+        "Rehearsal": rehearsal_schema(),
+        "Scenario": schema_of(ScenarioFile),
+        "Simulation": simulation_schema(),
+    }
     return dict(sorted({**schemas(), **output_schemas(), **more}.items()))
 
 
