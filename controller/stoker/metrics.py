@@ -51,6 +51,12 @@ class Metrics:
             ["namespace", "service"],
             registry=self.registry,
         )
+        self.signals = Gauge(
+            "stoker_signals",
+            "Readings of services that scale, by why they cannot be used; ok: they can",
+            ["code"],
+            registry=self.registry,
+        )
         self.bugs = Counter("stoker_bugs_total", "Broken invariants", registry=self.registry)
         self.audits = Counter(
             "stoker_audits_total",
@@ -86,6 +92,12 @@ class Metrics:
         self.quarantined.clear()
         for (namespace, service), count in sorted(counts.items()):
             self.quarantined.labels(namespace, service).set(count)
+
+    def set_signals(self, counts: dict[str, int]) -> None:
+        """Replace the gauge of readings, keyed by `ok` or the code of an Unmeasurable."""
+        self.signals.clear()
+        for code, count in sorted(counts.items()):
+            self.signals.labels(code).set(count)
 
     def set_units(self, counts: dict[tuple[str, str], int]) -> None:
         """Replace the unit gauge, keyed by (sync, health)."""

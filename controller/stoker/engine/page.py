@@ -42,7 +42,7 @@ def samples_of(page: str, names: Collection[str], prefix: str = "") -> Samples:
     """
     found: dict[str, dict[str, float]] = {}
     for line in page.split("\n"):
-        if not line.startswith(prefix):
+        if line.startswith("#") or not line.startswith(prefix):
             continue
         short = _name(line).removeprefix(prefix)
         if short not in names:
@@ -80,7 +80,13 @@ def _counts(name: str, types: Mapping[str, str]) -> bool:
 
 
 def _name(line: str) -> str:
-    """What a line starts with, which is a name where it is a sample."""
+    """What a line starts with, which is a name where it is a sample.
+
+    Most lines have labels and are not wanted: they are left behind without a regular expression.
+    """
+    name = line.partition("{")[0]
+    if " " not in name and "\t" not in name:
+        return name
     match = _NAME.match(line)
     return "" if match is None else match[0]
 

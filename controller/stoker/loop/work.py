@@ -17,7 +17,9 @@ from stoker.loop.loop import PassRequest, PassVerdict
 from stoker.loop.step import PassKind
 from stoker.model.history import History
 from stoker.model.outcome import PassOutcome, Result
+from stoker.model.readings import Reading, Unmeasurable
 from stoker.model.refs import SourceRevision
+from stoker.model.snapshot import Snapshot
 from stoker.reconcile import Parts, Pass, Reach, State, reconcile
 from stoker.report import DecisionInputs, MirrorWriter, Publisher, Submission
 
@@ -181,6 +183,8 @@ def _count(metrics: Metrics, done: Pass) -> None:
             for item in unit.objects:
                 if item.result not in {Result.UNCHANGED, Result.SKIPPED}:
                     metrics.writes.labels(item.result).inc()
+    if done.snapshot is not None:
+        metrics.set_signals(Counter(map(_usable, _all_readings(done.snapshot))))
     if done.plan is not None:
         metrics.set_replicas(
             {
@@ -203,6 +207,18 @@ def _count(metrics: Metrics, done: Pass) -> None:
     if done.report is not None:
         units = done.report.memory.units.values()
         metrics.set_units(Counter((str(u.sync), str(u.health)) for u in units))
+
+
+def _all_readings(snapshot: Snapshot) -> Iterator[Reading]:
+    for service in snapshot.readings:
+        for _, reading in (*service.metrics, *service.wake):
+            yield reading
+        if service.load is not None:
+            yield service.load.arrivals
+
+
+def _usable(reading: Reading) -> str:
+    return reading.code if isinstance(reading, Unmeasurable) else "ok"
 
 
 def _codes(findings: tuple[Finding, ...]) -> frozenset[str]:

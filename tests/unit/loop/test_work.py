@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from builders import NOW_MS, a_ref, a_snapshot
 from stoker.cli.world import CLUSTER_UID, World, WorldNode
 from stoker.errors import Finding, SourceLocation
+from stoker.loop import work
 from stoker.loop.loop import PassAborted, PassRequest, PassVerdict
 from stoker.loop.step import PassKind
 from stoker.loop.work import LOOK_AGAIN_SECONDS, RETRY_SECONDS, Work
+from stoker.metrics import Metrics
+from stoker.model.readings import LoadReading, Sample, ServiceReadings, Unmeasurable
 from stoker.model.refs import SourceRevision
+from stoker.parts import Pass
 from stoker.render import Renderer
 from stoker.report import MirrorWriter, Submission, mirrors_write
 from stoker.report.mirrors_write import MirrorsWritten
@@ -249,6 +255,25 @@ def test_metrics_tell_what_was_written_and_what_serves(settled):
     assert [2.0] == lines(metrics.text().decode(), "stoker_quarantined_nodes", 'service="tiny"')
     metrics.set_quarantined({})
     assert [] == lines(metrics.text().decode(), "stoker_quarantined_nodes{")
+
+
+def test_readings_are_counted_by_why_they_cannot_be_used():
+    """reliability-security row 75: a counter a cause, so that an alert can name it."""
+    why = Unmeasurable("stale", "it was measured 60 s ago", NOW_MS)
+    sample = Sample(1.0, NOW_MS, 1_000)
+    readings = ServiceReadings(
+        a_ref(),
+        metrics=(("queue", sample), ("kv", why)),
+        load=LoadReading(why, estimated=True),
+        wake=(("router", why),),
+    )
+    snapshot = replace(a_snapshot(), readings=(readings, ServiceReadings(a_ref("idle"))))
+    metrics = Metrics()
+    work._count(metrics, Pass(NOW_MS, snapshot=snapshot))
+    text = metrics.text().decode()
+
+    assert [1.0] == lines(text, "stoker_signals", 'code="ok"')
+    assert [3.0] == lines(text, "stoker_signals", 'code="stale"')
 
 
 def lines(text: str, *parts: str) -> list[Any]:

@@ -328,6 +328,20 @@ def test_what_is_not_asked_in_time_is_unmeasurable(reader):
     assert found.engines == ()
 
 
+def test_a_source_that_trickles_holds_up_nobody_else(reader):
+    """Each byte of its header renews the time of a read; its worker is left behind."""
+    with FakePrometheus(vector(({}, NOW, "4"))) as bad, FakePrometheus(bad.data) as good:
+        bad.fault = Fault.TRICKLE
+        scaling = a_scaling({"a": PrometheusQuery("bad", "x"), "b": PrometheusQuery("good", "x")})
+        sources = (
+            source("prometheus", bad.url, "bad"),
+            source("prometheus", good.url, "good"),
+        )
+        found = one(reader, an_ask(scaling, sources=sources), 1.0)
+
+    assert [Unmeasurable, Sample] == [type(reading) for _, reading in found.metrics]
+
+
 def test_pods_that_are_gone_are_forgotten(reader, clock):
     with Page(a_page()) as engine:
         ask = an_ask(a_scaling(), engine.pod())
