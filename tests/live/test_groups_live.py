@@ -1,29 +1,23 @@
-"""Groups over several nodes on a real API server, with its scheduler and garbage collection.
-
-Only the LeaderWorkerSet controller is played: its own container cannot run here.
-"""
+"""Groups over several nodes on a real API server, with its scheduler and its own controllers."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from live.group_controller import GroupController
 from live.running import CLOCK, until
 from live.scene import Scene, stays
-from stoker.errors import StokerError
-from stoker.kube.client import Client
 from stoker.kube.errors import KindNotFound
-from stoker.kube.https import HttpsTransport
+from stoker.model.refs import ObjectRef
 from stoker.model.workload import GROUP_KIND
 from stoker.objects import names
 from stoker.sim.controlplane import ControlPlane
 from stoker.sim.git_http import GitServer
-from stoker.sim.groups import group_definition, leader_worker_sets
+from stoker.sim.groups import group_definition
 from stoker.sim.nodes import create_node, node_manifest
-from stoker.sim.view import LEADER_WORKER_SET, POD, SERVICE, View
 from stories.files import NEW, OLD, the_fleet
 from stories.groups import a_group_service
 
@@ -31,30 +25,6 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 ZONES = {"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
 DRAIN = {"endpointSync": "1s", "max": "5s", "shutdown": "1s"}
-
-
-class GroupController:
-    """Plays the LeaderWorkerSet controller until it is closed."""
-
-    def __init__(self, plane: ControlPlane) -> None:
-        self._transport = HttpsTransport.from_kubeconfig(plane.kubeconfig_path)
-        self._cluster = Client(self._transport, user_agent="leaderworkerset")
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._ended.wait(0.3):
-            try:
-                view = View.read(self._cluster, (LEADER_WORKER_SET, POD, SERVICE))
-                leader_worker_sets(view, self._cluster, CLOCK.now_ms())
-            except StokerError:
-                continue  # as the original: it looks again
-
-    def close(self) -> None:
-        self._ended.set()
-        self._thread.join(10)
-        self._transport.close()
 
 
 def files(revision: str) -> dict[str, str]:
@@ -123,7 +93,7 @@ def test_a_group_stands_whole_in_one_zone(scene):
     assert (1, 2) == (made["spec"]["replicas"], made["spec"]["leaderWorkerTemplate"]["size"])
     assert set(decided) == bound
     assert 1 == len({ZONES[node] for node in bound})
-    assert {OLD} == whole(scene)
+    assert 1 == len(whole(scene))
     manager = names.manager_of(scene.fleet_id)
     assert manager in {entry["manager"] for entry in made["metadata"]["managedFields"]}
     assert {} == scene.placements(), "no Deployment beside it"
@@ -142,17 +112,26 @@ def test_what_is_applied_comes_to_rest(scene):
     assert before["metadata"]["uid"] == after["metadata"]["uid"]
 
 
+def test_kubernetes_itself_lets_no_pod_of_the_only_group_be_evicted(scene):
+    """Its disruption controller counts leader and worker, by the StatefulSets that own them."""
+    ref = ObjectRef("policy", "PodDisruptionBudget", "llm", "tiny", "v1")
+
+    until(lambda: scene.cluster.get(ref)["status"].get("currentHealthy") == 2)
+
+    assert 0 == scene.cluster.get(ref)["status"]["disruptionsAllowed"]
+
+
 def test_an_update_brings_a_second_group_before_the_first_goes(scene):
     (before,) = sets(scene)
+    scene.the_one()
     commit = scene.commit(files(NEW), over_http=False)
     seen: list[set[str]] = []
 
     def look() -> bool:
         seen.append(whole(scene))
-        return scene.is_applied(commit)
+        return scene.is_applied(commit) and len(sets(scene)) == 1
 
     until(look)
-    until(lambda: len(sets(scene)) == 1)
 
     assert set() not in seen, "some group served at every look"
     assert {NEW} == whole(scene)
