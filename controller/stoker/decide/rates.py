@@ -13,16 +13,22 @@ from dataclasses import dataclass, replace
 from stoker.decide.count_facts import CountFacts, ReadyPod
 from stoker.decide.measured import Engines
 from stoker.model.readings import EngineReading, LoadReading
-from stoker.model.scale_history import LearnedRate
+from stoker.model.scale_history import LearnedRate, ScaleHistory
 from stoker.model.scaling import CapacityPrior
 
-__all__ = ["Request", "learned_rates", "rate_of", "request_of", "requests_per_second"]
+__all__ = ["Request", "learned_rates", "rate_of", "request_of", "requests_per_second", "smoothed"]
 
 SETTLED_MS = 180_000
 """Ready for so long before a full replica teaches its capacity (design section 5): before that
 caches are cold and kernels are still compiled."""
 WEIGHT = 0.25
 """Of a full window against what was known: about the last eight count. Ours."""
+SIZE_WEIGHT = 0.2
+"""Of the requests of one round in the size of an average one: about the last ten rounds count. Ours."""
+DECODE_WEIGHT = 4
+"""A token that is decoded costs a full replica as much as so many that are prefilled: 2 to 6 on the
+engine profiles of the simulator (16-bit 8B on L4 and H100, 70B on eight H100), by data sheets. One
+number for all, so that a rate learned from one mix of requests holds for another (decision 43)."""
 MOST_RATES = 6
 """Rates kept, the newest: a few revs on a few accelerators."""
 
@@ -48,14 +54,36 @@ def request_of(load: LoadReading | None, engines: Engines) -> Request:
     return Request(prefill, decode)
 
 
+def smoothed(past: ScaleHistory, request: Request) -> Request:
+    """Sizes over the last rounds: those of one round are of a few requests only, and a count that
+    follows them follows noise.
+    """
+    return Request(
+        _mixed(past.prefill_tokens, request.prefill), _mixed(past.output_tokens, request.decode)
+    )
+
+
+def _mixed(before: float | None, now: float | None) -> float | None:
+    if before is None or now is None:
+        return before if now is None else round(now, 1)
+    return round(before + (now - before) * SIZE_WEIGHT, 1)
+
+
 def requests_per_second(prefill_rate: float, decode_rate: float, request: Request) -> float | None:
     """How many such requests a second work at these rates is; None where that is not known."""
-    parts = []
-    if request.prefill and prefill_rate > 0:
-        parts.append(prefill_rate / request.prefill)
-    if request.decode and decode_rate > 0:
-        parts.append(decode_rate / request.decode)
-    return min(parts, default=None)
+    prefill = request.prefill if request.prefill is not None else 0.0
+    decode = request.decode if request.decode is not None else 0.0
+    done = _work(
+        prefill_rate if request.prefill is not None else 0.0,
+        decode_rate if request.decode is not None else 0.0,
+    )
+    asked = _work(prefill, decode)
+    return done / asked if done > 0 and asked > 0 else None
+
+
+def _work(prefill: float, decode: float) -> float:
+    """Tokens in terms of those that are prefilled."""
+    return prefill + DECODE_WEIGHT * decode
 
 
 def rate_of(
@@ -91,7 +119,6 @@ def learned_rates(
     past: Sequence[LearnedRate],
     facts: CountFacts,
     engines: Engines,
-    request: Request,
     prior: CapacityPrior | None,
     now_ms: int,
 ) -> tuple[LearnedRate, ...]:
@@ -108,7 +135,7 @@ def learned_rates(
         if pod is not None and _works(engine):
             seen.setdefault((pod.rev, pod.accelerator), []).append((pod, engine))
     for key in sorted(seen):
-        known[key] = _bounded(_learned(known.get(key), key, seen[key], request, now_ms), prior)
+        known[key] = _bounded(_learned(known.get(key), key, seen[key], now_ms), prior)
     newest = sorted(known.values(), key=lambda each: (each.at_ms, each.rev, each.accelerator))
     kept = newest[-MOST_RATES:]
     return tuple(sorted(kept, key=lambda each: (each.rev, each.accelerator)))
@@ -118,36 +145,41 @@ def _learned(
     past: LearnedRate | None,
     key: tuple[str, str],
     seen: list[tuple[ReadyPod, EngineReading]],
-    request: Request,
     now_ms: int,
 ) -> LearnedRate:
-    full = [e for pod, e in seen if e.queued and now_ms - pod.ready_since_ms >= SETTLED_MS]
-    if full:
-        newest_ms = max(each.at_ms for each in full)
-        now = _mean(full)
-        if past is None or not past.saturated:
-            return LearnedRate(*key, *_rounded(*now), saturated=True, at_ms=newest_ms)
-        if newest_ms <= past.at_ms:
-            return past
-        before = (past.prefill_tokens_per_second, past.decode_tokens_per_second)
-        mixed = (b + (n - b) * WEIGHT for b, n in zip(before, now, strict=True))
-        return LearnedRate(*key, *_rounded(*mixed), saturated=True, at_ms=newest_ms)
+    full = [(pod, e) for pod, e in seen if e.queued]
+    settled = [e for pod, e in full if now_ms - pod.ready_since_ms >= SETTLED_MS]
+    if settled:
+        return _averaged(past, key, settled)
+    if full and past is not None and not past.saturated:
+        # The best burst of a replica that was not full is more than it can do for long.
+        young = _averaged(past, key, [e for _, e in full])
+        return replace(young, saturated=False)
     # A lower bound of one replica is the best of them; what was found of full ones, where more
     # than one replica's luck has to speak against it, is raised by their average.
-    best = max((e for _, e in seen), key=lambda e: (*_worth(_pair(e), request), e.pod))
+    best = max((e for _, e in seen), key=lambda e: (_work(*_pair(e)), e.pod))
     raised = _pair(best) if past is None or not past.saturated else _mean([e for _, e in seen])
     if past is None:
         return LearnedRate(*key, *_rounded(*raised), saturated=False, at_ms=best.at_ms)
     before_pair = (past.prefill_tokens_per_second, past.decode_tokens_per_second)
-    if _worth(_rounded(*raised), request) <= _worth(before_pair, request):
+    if _work(*_rounded(*raised)) <= _work(*before_pair):
         return past
     return LearnedRate(*key, *_rounded(*raised), saturated=past.saturated, at_ms=best.at_ms)
 
 
-def _worth(pair: tuple[float, ...], request: Request) -> tuple[float, float]:
-    """What orders rates: requests of today a second, then tokens."""
-    prefill, decode = pair
-    return requests_per_second(prefill, decode, request) or 0.0, prefill + decode
+def _averaged(
+    past: LearnedRate | None, key: tuple[str, str], full: list[EngineReading]
+) -> LearnedRate:
+    """One more full window; each reading counts once."""
+    newest_ms = max(each.at_ms for each in full)
+    now = _mean(full)
+    if past is None:
+        return LearnedRate(*key, *_rounded(*now), saturated=True, at_ms=newest_ms)
+    if newest_ms <= past.at_ms:
+        return past
+    before = (past.prefill_tokens_per_second, past.decode_tokens_per_second)
+    mixed = (b + (n - b) * WEIGHT for b, n in zip(before, now, strict=True))
+    return LearnedRate(*key, *_rounded(*mixed), saturated=True, at_ms=newest_ms)
 
 
 def _bounded(rate: LearnedRate, prior: CapacityPrior | None) -> LearnedRate:

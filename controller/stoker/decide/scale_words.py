@@ -31,7 +31,7 @@ def _thresholds(spec: Scaling, sight: Sight, replicas: int) -> list[str]:
         ]
     if sight.capacity is None or not isinstance(sight.arrivals, Sample):
         return []
-    each = sight.capacity * 100 / (100 + spec.headroom_percent)
+    each = sight.capacity * 100 / (100 + spec.headroom_percent / 2)  # half of it is for noise
     now = f"now {number(sight.arrivals.value)}/s"
     lines = []
     if replicas < spec.max_replicas:

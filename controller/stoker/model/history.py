@@ -84,12 +84,15 @@ class History:
 
     def of_updates(self) -> History:
         """What starts took and which failed, how updates go, and which pools cool down: what
-        previews need too, without counts.
+        previews need too. Of counts only those that follow load are among it, for their rules
+        start from the count decided last.
         """
         known = (
             (
                 ref,
                 UnitHistory(
+                    wanted=each.wanted if each.scale != NO_SCALE else None,
+                    scale=each.scale,
                     update=each.update,
                     spot=each.spot,
                     failures=each.failures,

@@ -56,6 +56,9 @@ class ScaleHistory:
     """Whether it ever was Ready: never to zero before that."""
     rates: tuple[LearnedRate, ...] = ()
     gaps_ms: tuple[int, ...] = ()
+    prefill_tokens: float | None = None
+    """Of a request on average over the last rounds, that no cache held."""
+    output_tokens: float | None = None
 
 
 NO_SCALE = ScaleHistory()
@@ -70,7 +73,9 @@ def scale_history_from(data: Any) -> ScaleHistory:
     _check(known.recommended, lambda row: len(row) == 2 and all(map(_is_whole, row)))
     _check(known.rates, _is_a_rate)
     _check(known.gaps_ms, _is_whole)
-    plain = {"recommended", "rates", "gaps_ms", "served"}
+    sizes = (known.prefill_tokens, known.output_tokens)
+    _check([size for size in sizes if size is not None], _is_a_number)
+    plain = {"recommended", "rates", "gaps_ms", "served", "prefill_tokens", "output_tokens"}
     instants = [getattr(known, each.name) for each in fields(known) if each.name not in plain]
     _check([each for each in instants if each is not None], _is_whole)
     _check([known.served], lambda value: isinstance(value, bool))
@@ -86,8 +91,16 @@ def _is_whole(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
+def _is_a_number(value: Any) -> bool:
+    return type(value) in {int, float} and 0 <= value < math.inf
+
+
 def _is_a_rate(rate: Any) -> bool:
     texts = isinstance(rate.rev, str) and isinstance(rate.accelerator, str)
     numbers = (rate.prefill_tokens_per_second, rate.decode_tokens_per_second)
-    sane = all(type(n) in {int, float} and 0 <= n < math.inf for n in numbers)
-    return texts and sane and isinstance(rate.saturated, bool) and _is_whole(rate.at_ms)
+    return (
+        texts
+        and all(map(_is_a_number, numbers))
+        and isinstance(rate.saturated, bool)
+        and _is_whole(rate.at_ms)
+    )

@@ -1,7 +1,8 @@
 """A service under load in virtual time, with a rule that decides its count: seed 000's experiment.
 
-One queue in front of replicas that each serve `rate` requests a second, first come first served.
-A replica serves `warm_up_ms` after it was bought, and is at once gone when it is let go.
+Replicas serve `rate` requests a second each, first come first served. A request goes to the Ready
+one with the shortest queue and stays there, as in an engine. A replica serves `warm_up_ms` after it
+was bought; one that is let go takes no more requests and serves what waits in it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Server:
     free_ms: int = 0
     served: int = 0
     waited: bool = False
+    queue: deque[int] = field(default_factory=deque)
 
 
 @dataclass
@@ -64,24 +66,25 @@ def play(
     """Play it; arrivals are rising instants. What waits at the end is served after it."""
     run, coming = Run(), deque(arrivals)
     seen: deque[int] = deque()
-    queue: deque[int] = deque()
-    servers = [Server("r-0", 0)]
+    servers, leaving = [Server("r-0", 0)], list[Server]()
     service_ms = round(1_000 / rate)
     bought = 1
     for now_ms in range(0, ends_ms, STEP_MS):
+        ready = [s for s in servers if s.ready_ms <= now_ms]
         while coming and coming[0] <= now_ms:
             seen.append(coming[0])
-            queue.append(coming.popleft())
-        for server in servers:
-            while queue and server.ready_ms <= now_ms and server.free_ms <= now_ms:
-                server.free_ms = max(now_ms, server.free_ms) + service_ms
-                run.waits_ms.append(now_ms - queue.popleft())
+            least = min(ready, key=lambda s: (len(s.queue) + (s.free_ms > now_ms), s.name))
+            least.queue.append(coming.popleft())
+        for server in (*ready, *leaving):
+            while server.queue and server.free_ms <= now_ms:
+                server.free_ms = now_ms + service_ms
+                run.waits_ms.append(now_ms - server.queue.popleft())
                 server.served += 1
+        leaving = [s for s in leaving if s.queue]
         if now_ms % tick_ms == 0:
             while seen and seen[0] <= now_ms - window_ms:
                 seen.popleft()
             span_ms = min(window_ms, max(now_ms, tick_ms))
-            ready = [s for s in servers if s.ready_ms <= now_ms]
             facts = CountFacts(
                 wanted=len(servers),
                 standing=len(servers),
@@ -92,7 +95,7 @@ def play(
                 pods=tuple(ReadyPod(s.name, s.name, "r1", s.ready_ms) for s in ready),
             )
             load = Sample(len(seen) * 1_000 / span_ms, now_ms, tick_ms)
-            engines = tuple(_engine(s, queue, len(ready), now_ms, tick_ms) for s in ready)
+            engines = tuple(_engine(s, now_ms, tick_ms) for s in ready)
             readings = ServiceReadings(
                 REF, engines=engines, load=LoadReading(load, False, TOKENS, TOKENS)
             )
@@ -101,23 +104,21 @@ def play(
             for _ in range(len(servers), count):
                 servers.append(Server(f"r-{bought}", now_ms + warm_up_ms))
                 bought += 1
+            leaving += [s for s in servers[count:] if s.queue]
             del servers[count:]
         run.peak = max(run.peak, len(servers))
         run.replica_seconds += len(servers) * STEP_MS / 1_000
-    run.backlog = len(queue)
-    free = sorted(max(s.free_ms, s.ready_ms, ends_ms) for s in servers)
-    for arrived_ms in queue:
-        start_ms = free.pop(0)
-        run.waits_ms.append(start_ms - arrived_ms)
-        free.append(start_ms + service_ms)
-        free.sort()
+    for server in (*servers, *leaving):
+        run.backlog += len(server.queue)
+        at_ms = max(server.free_ms, ends_ms)
+        for arrived_ms in server.queue:
+            run.waits_ms.append(at_ms - arrived_ms)
+            at_ms += service_ms
     return run
 
 
-def _engine(
-    server: Server, queue: deque[int], ready: int, now_ms: int, tick_ms: int
-) -> EngineReading:
-    waiting = len(queue) / ready
+def _engine(server: Server, now_ms: int, tick_ms: int) -> EngineReading:
+    waiting = float(len(server.queue))
     queued, server.waited = server.waited and waiting > 0, waiting > 0
     served, server.served = server.served, 0
     rate = served * 1_000 / tick_ms

@@ -7,20 +7,27 @@ from dataclasses import replace
 import pytest
 
 from stoker.decide.measured import Engines
-from stoker.decide.rates import MOST_RATES, Request, learned_rates, rate_of, request_of
+from stoker.decide.rates import (
+    MOST_RATES,
+    Request,
+    learned_rates,
+    rate_of,
+    request_of,
+    requests_per_second,
+    smoothed,
+)
 from stoker.model.readings import LoadReading
-from stoker.model.scale_history import LearnedRate
+from stoker.model.scale_history import ScaleHistory
 from stoker.model.scaling import CapacityPrior
 from unit.decide.scaling import NOW_MS, busy, engine, facts, learned, sample
 
-REQUEST = Request(500.0, 100.0)
 PRIOR = CapacityPrior(1_000.0, 200.0)
 
 
-def rates(*engines, past=(), prior=None, request=REQUEST, since_s=600):
+def rates(*engines, past=(), prior=None, since_s=600):
     """Requests a second of what is known of rev r1 after these, and whether it is whole."""
     known = facts(len(engines), since_s=since_s)
-    found = learned_rates(past, known, Engines(engines), request, prior, NOW_MS)
+    found = learned_rates(past, known, Engines(engines), prior, NOW_MS)
     return [(each.decode_tokens_per_second / 100, each.saturated) for each in found]
 
 
@@ -62,20 +69,26 @@ def test_full_windows_are_averaged():
     assert rates(full(rate=4.0), past=(learned(2.0),)) == [(2.5, True)]
 
 
-def test_a_full_window_replaces_a_lower_bound():
-    """Also where it is lower: it knows better."""
-    assert rates(full(rate=1.0), past=(learned(1.5, saturated=False),)) == [(1.0, True)]
+def test_full_windows_turn_a_lower_bound_into_a_rate():
+    """By averaging: one window of a few long requests may hold no token at all."""
+    assert rates(full(rate=1.0), past=(learned(2.0, saturated=False),)) == [(1.75, True)]
+
+
+def test_full_replicas_that_are_young_lower_a_lower_bound():
+    """The best burst of one that was not full is more than it can do for long."""
+    past = (learned(2.0, saturated=False),)
+
+    assert rates(full(rate=1.0), past=past, since_s=30) == [(1.75, False)]
+    assert rates(full(rate=1.0), past=(learned(2.0),), since_s=30) == [(2.0, True)]
 
 
 def test_a_reading_counts_once():
     """Passes are more frequent than scrapes."""
-    once = learned_rates((learned(2.0),), facts(1), Engines((full(rate=4.0),)), REQUEST, None, 0)
-    late = facts(1, since_s=600)
-    first = learned_rates((learned(2.0),), late, Engines((full(rate=4.0),)), REQUEST, None, NOW_MS)
-    second = learned_rates(first, late, Engines((full(rate=4.0),)), REQUEST, None, NOW_MS + 1)
+    seen = Engines((full(rate=4.0),))
+    first = learned_rates((learned(2.0),), facts(1), seen, None, NOW_MS)
+    second = learned_rates(first, facts(1), seen, None, NOW_MS + 1)
 
-    assert first == second
-    assert once != first
+    assert first == second != (learned(2.0),)
 
 
 def test_replicas_that_are_not_full_may_raise_what_full_ones_taught():
@@ -117,7 +130,7 @@ def test_a_rev_or_accelerator_learns_for_itself():
     pods = (known.pods[0], replace(known.pods[1], accelerator="H100"))
     known = replace(known, pods=pods)
     engines = Engines((full(0, rate=1.0), full(1, rate=4.0)))
-    found = learned_rates((), known, engines, REQUEST, None, NOW_MS)
+    found = learned_rates((), known, engines, None, NOW_MS)
 
     assert ["H100", "L4"] == [each.accelerator for each in found]
     assert rate_of(found, known, None) == (1_250.0, 250.0, True)
@@ -162,11 +175,25 @@ def test_a_size_that_is_no_number_is_not_known(odd):
     assert request_of(load, Engines(busy(1))) == Request(500.0, 100.0)
 
 
-def test_only_the_kind_of_tokens_that_is_known_counts():
-    """Of a rate in decode tokens alone."""
-    rate = LearnedRate("r1", "L4", 0.0, 200.0, True, 0)
-    found = learned_rates(
-        (rate,), facts(1), Engines((full(rate=0.001),)), Request(None, 100.0), None, NOW_MS
-    )
+@pytest.mark.parametrize(
+    ("request_", "served"),
+    [
+        pytest.param(Request(500.0, 100.0), 2.0, id="as learned"),
+        pytest.param(Request(900.0, 0.0), 2.0, id="a decoded token is worth four"),
+        pytest.param(Request(None, 100.0), 2.0, id="decoded tokens alone"),
+        pytest.param(Request(500.0, None), 2.0, id="prefilled tokens alone"),
+        pytest.param(Request(0.0, 0.0), None, id="nothing to do"),
+        pytest.param(Request(), None, id="unknown"),
+    ],
+)
+def test_a_rate_is_worth_so_many_requests(request_, served):
+    """Learned from one mix, it holds for another."""
+    assert served == requests_per_second(1_000.0, 200.0, request_)
 
-    assert found[0].decode_tokens_per_second == 150.025
+
+def test_the_size_of_requests_is_that_of_several_rounds():
+    """Those of one round are few, and a count that follows them follows noise."""
+    past = ScaleHistory(prefill_tokens=500.0)
+
+    assert smoothed(past, Request(1_000.0, 100.0)) == Request(600.0, 100.0)
+    assert smoothed(past, Request()) == Request(500.0, None)

@@ -136,3 +136,11 @@ def test_a_record_of_an_earlier_version_is_still_read(form):
 def test_an_unreadable_memory_of_scaling_loses_the_entry(scale):
     """Then every window starts now, and nothing shrinks."""
     assert History() == History.from_records([(ALPHA, f'{{"scale":{scale},"wanted":3}}')])
+
+
+def test_previews_know_the_counts_that_follow_load():
+    """Else they would hold what stands, copies of a move included; other counts they find out."""
+    follows = UnitHistory(3, scale=ScaleHistory(served=True))
+    history = History(((ALPHA, UnitHistory(2, held_since_ms=7)), (BETA, follows)))
+
+    assert ((BETA, follows),) == history.of_updates().entries
