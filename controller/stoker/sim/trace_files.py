@@ -168,7 +168,7 @@ def _is_json_line(text: str) -> bool:
     """Whether the first line is a request by itself; an export may be one line, too."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         # A broken line of a trace, rather than an export, which has a data field.
         return "input_length" in text
     return isinstance(found, dict) and "data" not in found
@@ -261,7 +261,8 @@ def _arrivals(rates: Iterator[_Rate], shape: RateShape) -> Iterator[Request]:
 
 def _rows(path: Path, lines: IO[str], columns: int) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells, from the second line on; empty lines are left out."""
-    reader = csv.reader(lines)
+    # A line without an end is cut rather than read whole.
+    reader = csv.reader(iter(lambda: lines.readline(MAX_LINE_CHARACTERS), ""))
     while True:
         try:
             row = next(reader, None)
@@ -283,7 +284,7 @@ def _document(path: Path, lines: IO[str], begin: str) -> dict[str, Any]:
         raise _wrong(path, 0, f"is larger than {MAX_EXPORT_BYTES // 1024**2} MiB")
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 0)
         raise _wrong(path, line, f"is not JSON: {error}") from error
     if not isinstance(found, dict):
@@ -294,7 +295,7 @@ def _document(path: Path, lines: IO[str], begin: str) -> dict[str, Any]:
 def _object(path: Path, line: int, text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _wrong(path, line, f"is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise _wrong(path, line, "is not a JSON object")

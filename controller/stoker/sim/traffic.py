@@ -24,6 +24,8 @@ __all__ = [
 
 SPREAD_SECONDS = 10.0
 """Copies of a request come up to that much later, so that no burst is made that was not there."""
+MOST_COPIES = 1_000_003
+"""More copies than any request gets: names of their prefixes never meet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def scaled(requests: Iterable[Request], factor: float, seed: int) -> Iterator[Re
             yield request
         for copy in range(1, times):
             at_s = request.at_s + chance.random() * SPREAD_SECONDS
-            prefix = tuple(-(block * 64 + copy) for block in request.prefix)
+            prefix = tuple(-(block * MOST_COPIES + copy) for block in request.prefix)
             number += 1
             made = Request(at_s, request.prompt_tokens, request.output_tokens, prefix)
             heapq.heappush(later, (at_s, number, made))

@@ -157,3 +157,12 @@ def test_a_service_whose_file_is_wrong_is_told_with_its_line(shell, trace):
 
     assert answer.code == 2
     assert re.search(r"qwen-0\.5b\.yaml:\d+:\d+: spec\.replicas", answer.err)
+
+
+@pytest.mark.parametrize("output", ["text", "json", "svg"])
+def test_a_trace_without_a_request_is_played_in_no_time(shell, trace, output):
+    trace.write_text("seconds,requestsPerSecond\n", "utf-8")
+    answer = shell("simulate", "--trace", trace, "--peak", 4, "-o", output)
+
+    assert answer.code == 0
+    assert " 0 requests" in answer.err

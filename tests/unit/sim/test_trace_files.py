@@ -106,6 +106,9 @@ def test_a_range_export_is_a_table_of_rates(written):
         ('{"data": {"result": [{"values": [[1, "x"]]}]}}', "", "no number"),
         ('{"data": {"result": [{"values": [[1, "1"], [0, "1"]]}]}}', "", "earlier"),
         ('{\n"data": oh\n}', ":2", "not JSON"),
+        (MOONCAKE % 1 + '{"timestamp":' + "[" * 100_000 + "\n", ":2", "not JSON"),
+        ('{"data":' + "[" * 100_000, "", "not JSON"),
+        (AZURE + "2023-11-16 18:17:03," + "1" * 2_000_000, ":2", "cannot be read"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(written, text, line, words):
