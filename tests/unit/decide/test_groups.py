@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from builders import (
@@ -251,9 +251,11 @@ def test_replicas_of_one_node_and_groups_take_over_from_each_other():
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 3), st.integers(0, 3))
+@example(24027819, 2, 0)
 def test_groups_are_whole_and_gpus_are_given_once_whatever_happens(seed, size, replicas):
     """The world checks each write; in the end as many groups serve as are wanted, or there is
-    no room for one more, and nothing is written any more.
+    no room for one more, and nothing is written any more. One of which the scheduler could bind a
+    part alone, since somebody was faster, is on its way until its deadline, which observe tells.
     """
     random = Random(seed)
     world = GroupWorld(some_zoned_nodes(random), size)
@@ -271,7 +273,8 @@ def test_groups_are_whole_and_gpus_are_given_once_whatever_happens(seed, size, r
         changed = world.act(plan)
         if quiet and want:
             assert min(before, floor) <= len(world.serving()), "below the floor for nothing"
-        return changed, held(plan.decisions[0]), plan.decisions[0].ready
+        stands = plan.decisions[0].ready + plan.decisions[0].warming
+        return changed, held(plan.decisions[0]), stands
 
     for _ in range(25):
         one_pass()
@@ -298,10 +301,10 @@ def test_groups_are_whole_and_gpus_are_given_once_whatever_happens(seed, size, r
     world.nodes = {n: replace(node, cordoned=False, notice=None) for n, node in world.nodes.items()}
     quiet = 0
     for _ in range(400):
-        changed, told, ready = one_pass()
+        changed, told, stands = one_pass()
         world.tick(random)
         quiet = 0 if changed else quiet + 1
         if quiet > 20:
             break
     assert quiet > 20, "it comes to rest"
-    assert ready == want or told, (ready, want)
+    assert stands == want or told, (stands, want)
