@@ -16,7 +16,7 @@ from stoker.decide.finding import Finding, highest, number, up
 from stoker.decide.measured import Engines, named, usable
 from stoker.decide.rates import Request, rate_of, requests_per_second
 from stoker.decide.ratio import NOTHING_TO_MEASURE, asked
-from stoker.model.readings import Sample, ServiceReadings, Unmeasurable
+from stoker.model.readings import EngineReading, Sample, ServiceReadings, Unmeasurable
 from stoker.model.scale_history import ScaleHistory
 from stoker.model.scale_verdict import Said
 from stoker.model.scaling import Scaling
@@ -125,6 +125,8 @@ def why_not_fewer(spec: Scaling, sight: Sight, count: int) -> str:
     grown = max(1.0, ready / count)
     if sight.engines.queued or sight.engines.waiting > count:
         return f"{number(sight.engines.waiting)} requests wait"
+    if lacking := next(filter(None, (_not_told(spec, e) for e in engines)), ""):
+        return lacking
     kv = _mean(e.kv_usage for e in engines) * grown
     if kv > KV_FULL:
         return f"{count} would fill {number(kv * 100)} % of their KV blocks, over {KV_FULL:.0%}"
@@ -144,6 +146,22 @@ def why_not_fewer(spec: Scaling, sight: Sight, count: int) -> str:
 def _mean(values: Iterable[float | None]) -> float:
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else 0.0
+
+
+def _not_told(spec: Scaling, engine: EngineReading) -> str:
+    """What an engine does not say although it has to be known; empty for nothing.
+
+    A percentile of a window in which there was nothing to measure is no failed read.
+    """
+    if engine.kv_usage is None:
+        return f"how full the KV blocks of {engine.pod} are is not known"
+    began = engine.prefill_tokens_per_second != 0 and engine.finished_per_second != 0
+    if spec.slo.ttft_p95_ms is not None and engine.ttft_p95_ms is None and began:
+        return f"the TTFT of {engine.pod} is not known"
+    decoded = engine.decode_tokens_per_second != 0
+    if spec.slo.itl_p95_ms is not None and engine.itl_p95_ms is None and decoded:
+        return f"the ITL of {engine.pod} is not known"
+    return ""
 
 
 def _by_load(spec: Scaling, sight: Sight, once_ms: int | None) -> Said:

@@ -271,7 +271,9 @@ def test_a_first_token_that_waits_for_nothing_keeps_nobody():
     are full of one long request says nothing of the others.
     """
     spec = a_capacity(slo=Slo(ttft_p95_ms=2_000))
-    given = readings(load=1.0, engines=(*busy(3, kv=0.0, ttft_p95_ms=9e3), engine(3, kv=0.7)))
+    given = readings(
+        load=1.0, engines=(*busy(3, kv=0.0, ttft_p95_ms=9e3), engine(3, kv=0.7, ttft_p95_ms=100.0))
+    )
 
     assert count(spec, facts(4), given, low_for(600)) == 1
 
@@ -443,3 +445,31 @@ def test_more_load_never_asks_for_fewer(loads, waiting, queued, ready, warming, 
     assert count(spec, known, readings(load=low, engines=engines), past) <= count(
         spec, known, readings(load=high, engines=engines), past
     )
+
+
+QUIET = {"prefill_tokens_per_second": 0.0, "decode_tokens_per_second": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("slo", "lacks", "falls"),
+    [
+        (Slo(), {"kv": None}, False),
+        (Slo(ttft_p95_ms=2_000), {"ttft_p95_ms": None}, False),
+        (Slo(ttft_p95_ms=2_000), {"ttft_p95_ms": None, **QUIET}, True),
+        (Slo(ttft_p95_ms=2_000), {"ttft_p95_ms": None, "finished_per_second": 0.0}, True),
+        (Slo(itl_p95_ms=60), {"itl_p95_ms": None}, False),
+        (Slo(itl_p95_ms=60), {"itl_p95_ms": None, **QUIET}, True),
+        (Slo(), {"ttft_p95_ms": None, "itl_p95_ms": None}, True),
+    ],
+    ids=["kv", "ttft", "no first token", "nothing finished", "itl", "no token", "no promise"],
+)
+def test_what_is_promised_must_be_measured_before_one_leaves(slo, lacks, falls):
+    """Unknown is never fine: as after a restart of what measures. A window in which there was
+    nothing to measure is no failed read.
+    """
+    told = {"kv": 0.1, "ttft_p95_ms": 100.0, "itl_p95_ms": 10.0, "finished_per_second": 1.0}
+    rates = {"prefill_tokens_per_second": 100.0, "decode_tokens_per_second": 50.0}
+    engines = [engine(number, **told | rates) for number in range(2)]
+    given = readings(load=0.5, engines=(*engines, engine(2, **told | rates | lacks)))
+
+    assert falls == (count(a_capacity(slo=slo), facts(3), given, low_for(600)) < 3)
