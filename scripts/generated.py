@@ -317,7 +317,7 @@ def _metrics() -> str:
 def _field_tables() -> dict[str, str]:
     """A table a kind, and the list of what is refused."""
     from stoker.source import schemas
-    from stoker.source.refused import REFUSED_FIELDS, REFUSED_KINDS, REFUSED_VALUES
+    from stoker.source.refused import REFUSED_FIELDS, REFUSED_KINDS
 
     tables = {}
     for kind, schema in schemas().items():
@@ -327,8 +327,6 @@ def _field_tables() -> dict[str, str]:
         if kind in REFUSED_KINDS:
             continue
         named = [f"`{field}`" for field in fields]
-        for field, values in REFUSED_VALUES.get(kind, {}).items():
-            named += [f"`{field}: {value}`" for value in values]
         refused.append((kind, ", ".join(sorted(named))))
     tables["refused"] = _table(("kind", "refused"), refused)
     return tables

@@ -10,6 +10,7 @@ from stoker.reverting import OF_TEMPLATE
 OF_THE_NEWEST = {
     "replicas",
     "scaling_mode",
+    "scaling",
     "placement_mode",
     "placement_order",
     "signal_max_age_ms",

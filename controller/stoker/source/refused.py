@@ -8,17 +8,14 @@ schema has it already: then its other faults are told too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from stoker.source.places import Field
 
 __all__ = [
     "REFUSED_FIELDS",
     "REFUSED_KINDS",
-    "REFUSED_VALUES",
     "Refusal",
     "refused_names",
     "take_out_refused",
@@ -28,20 +25,15 @@ REFUSED_KINDS = ("ScalePolicy",)
 
 _METADATA = ("metadata.annotations", "metadata.labels")
 
-UNDECIDED_SOURCES: tuple[str, ...] = ()
 UNDECIDED_BUDGETS = ("spec.maxGPUs", "spec.pools[].maxGPUs")
-UNDECIDED_SCALING: tuple[str, ...] = ("spec.scaling.maxGPUs",)
-UNDECIDED_MODES: tuple[str, ...] = ()
-"""The switch of counts that follow load: all of it is in the schemas, checked and converted, and
-refused until decide obeys it. A name that is taken out of these four is accepted at once; with
-no mode left here `scaling` without a mode is accepted too."""
+UNDECIDED_SCALING = ("spec.scaling.maxGPUs",)
+"""In the schemas, checked and converted, and refused until decide obeys them."""
 
 REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
     "Fleet": (
         *_METADATA,
         "spec.dependsOn",
         *UNDECIDED_BUDGETS,
-        *UNDECIDED_SOURCES,
         "spec.policies",
     ),
     "ModelService": (
@@ -64,26 +56,13 @@ REFUSED_FIELDS: dict[str, tuple[str, ...]] = {
 }
 """By kind; `[]` stands for every item of a list."""
 
-REFUSED_VALUES: dict[str, dict[str, tuple[str, ...]]] = {
-    "ModelService": {
-        "spec.scaling.mode": UNDECIDED_MODES,
-    },
-    "ScalePolicy": {
-        "spec.scaling.mode": UNDECIDED_MODES,
-    },
-}
-"""Values of fields that are obeyed otherwise."""
-
-_IN_SCHEMA = ("spec.scaling", *UNDECIDED_SOURCES, *UNDECIDED_BUDGETS)
+_IN_SCHEMA = ("spec.scaling", *UNDECIDED_BUDGETS)
 """Patterns below these are known to the schemas."""
-
-Rule: TypeAlias = Callable[[str, Any], str]
-"""Name and value of a field to why it is refused; empty when it is not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One refused field or value. `in_schema`: it is left in, and its own faults are told."""
+    """One refused field. `in_schema`: it is left in, and its own faults are told."""
 
     field: Field
     message: str
@@ -98,18 +77,14 @@ def take_out_refused(kind: str, value: dict[str, Any]) -> tuple[dict[str, Any], 
     refusals: list[Refusal] = []
     if kind in REFUSED_KINDS:
         refusals.append(Refusal(("kind",), f"{kind} is not implemented yet", in_schema=True))
-    rules: list[tuple[str, Rule]] = [(pattern, _always) for pattern in REFUSED_FIELDS.get(kind, ())]
-    rules += [(p, partial(_named, names)) for p, names in REFUSED_VALUES.get(kind, {}).items()]
-    for pattern, why in rules:
+    for pattern in REFUSED_FIELDS.get(kind, ()):
         found: list[Refusal] = []
-        left = _without(value, pattern.split("."), (), found, why)
+        left = _without(value, pattern.split("."), (), found)
         in_schema = pattern.startswith(_IN_SCHEMA)
         if in_schema and kind in REFUSED_KINDS:
             continue
         refusals += [replace(refusal, in_schema=in_schema) for refusal in found]
         value = value if in_schema else left
-    if kind not in REFUSED_KINDS:
-        refusals += _unsaid_mode(kind, value, refusals)
     return value, refusals
 
 
@@ -125,24 +100,21 @@ def refused_names(kind: str, parent: Field) -> tuple[str, ...]:
 
 
 def _without(
-    value: dict[str, Any], pattern: list[str], at: Field, refusals: list[Refusal], why: Rule
+    value: dict[str, Any], pattern: list[str], at: Field, refusals: list[Refusal]
 ) -> dict[str, Any]:
-    """The map without the field that the pattern leads to, where the rule refuses it."""
+    """The map without the field that the pattern leads to."""
     name = pattern[0].removesuffix("[]")
     if name not in value:
         return value
     inner, here = value[name], (*at, name)
     if len(pattern) == 1:
-        message = why(name, inner)
-        if not message:
-            return value
-        refusals.append(Refusal(here, message))
+        refusals.append(Refusal(here, f"{name} is not implemented yet"))
         return {key: item for key, item in value.items() if key != name}
     if pattern[0].endswith("[]"):
         if not isinstance(inner, list):
             return value
         items = [
-            _without(item, pattern[1:], (*here, index), refusals, why)
+            _without(item, pattern[1:], (*here, index), refusals)
             if isinstance(item, dict)
             else item
             for index, item in enumerate(inner)
@@ -150,27 +122,5 @@ def _without(
         return {**value, name: items}
     if not isinstance(inner, dict):
         return value
-    left = _without(inner, pattern[1:], here, refusals, why)
+    left = _without(inner, pattern[1:], here, refusals)
     return value if left is inner else {**value, name: left}
-
-
-def _always(name: str, value: Any) -> str:
-    del value
-    return f"{name} is not implemented yet"
-
-
-def _named(names: tuple[str, ...], name: str, value: Any) -> str:
-    return f"{name} {value} is not implemented yet" if value in names else ""
-
-
-def _unsaid_mode(kind: str, value: dict[str, Any], refusals: list[Refusal]) -> list[Refusal]:
-    """Refuse a scaling block that names no mode while its default is refused."""
-    spec = value.get("spec")
-    scaling = spec.get("scaling") if isinstance(spec, dict) else None
-    default = REFUSED_VALUES.get(kind, {}).get("spec.scaling.mode")
-    if not isinstance(scaling, dict) or scaling.get("mode") is not None or not default:
-        return []
-    if any(refusal.field[:2] == ("spec", "scaling") for refusal in refusals):
-        return []
-    message = f"scaling.mode {default[0]} (the default) is not implemented yet; External is"
-    return [Refusal(("spec", "scaling"), message, in_schema=True)]

@@ -18,9 +18,9 @@ BROKEN = {
         (
             "apiVersion: stoker.dev/v1alpha1\nkind: ModelService\nmetadata: {name: later}\nspec:\n"
             f"  model: {{uri: hf://a/b, revision: {'0a' * 20}}}\n  engine: {{image: x}}\n"
-            "  gpu: {count: 1}\n  scaling: {mode: External, interval: 5s}\n"
+            "  gpu: {count: 1}\n  scaling: {maxReplicas: 4, maxGPUs: 8}\n"
         ),
-        "models/later.yaml:8:29: spec.scaling.interval: ",
+        "models/later.yaml:8:29: spec.scaling.maxGPUs: ",
         "not-implemented-yet",
     ),
     "models/yaml.yaml": ("kind: [\n", "models/yaml.yaml:2:1: ", "invalid-yaml"),

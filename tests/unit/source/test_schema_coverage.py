@@ -9,16 +9,15 @@ import pytest
 import yaml
 
 from stoker.errors import SourceLocation
+from stoker.model.fleet import ModelService
+from stoker.model.scaling import ScalingMode
 from stoker.source.check_file import check_file
 from stoker.source.fleet_file import read_fleet
 from stoker.source.refused import (
     REFUSED_FIELDS,
     REFUSED_KINDS,
-    REFUSED_VALUES,
     UNDECIDED_BUDGETS,
-    UNDECIDED_MODES,
     UNDECIDED_SCALING,
-    UNDECIDED_SOURCES,
 )
 from stoker.source.scaling_model import scaling_of
 from stoker.source.schema_fleet import FleetFile, fleet_from_file
@@ -57,7 +56,7 @@ OBEYED = {
 """What the first release obeys, as the issue lists it."""
 SCALING_FIELDS = {f"spec.scaling.{i.alias or n}" for n, i in ScalingBlock.model_fields.items()}
 OBEYED["ModelService"] |= SCALING_FIELDS - set(UNDECIDED_SCALING)
-OBEYED["Fleet"] |= {"spec.metricSources", "spec.maxGPUs"} - {*UNDECIDED_SOURCES, *UNDECIDED_BUDGETS}
+OBEYED["Fleet"] |= {"spec.metricSources", "spec.maxGPUs"} - {*UNDECIDED_BUDGETS}
 """As the switch of refused.py stands; what becomes of each is tested in test_scaling.py."""
 
 
@@ -110,28 +109,13 @@ def test_every_refused_field_has_line_and_column():
     assert all(finding.location.line and finding.location.column for finding in findings)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [(f, v) for f, values in REFUSED_VALUES["ModelService"].items() for v in values],
-)
-def test_values_that_are_not_obeyed_yet_are_refused(field, value):
-    _, top, name = field.split(".")
+def test_a_scaling_block_without_mode_follows_load():
+    desired = desired_of({"models/q.yaml": with_spec("scaling: {maxReplicas: 4}")})
 
-    desired = desired_of(
-        {"models/q.yaml": with_spec(f"{top}: {{{name}: {value}, maxReplicas: 4}}")}
-    )
-
-    assert [("not-implemented-yet", field)] == [
-        (f.code, f.field) for f in desired.findings if f.field == field
-    ]
-    assert [str(ref) for ref in desired.broken] == ["ModelService/llm/qwen"]
-
-
-def test_a_scaling_block_without_mode_means_the_mode_that_is_not_there_yet():
-    desired = desired_of({"models/q.yaml": with_spec("scaling: {}")})
-
-    told = {(f.code, f.field) for f in desired.findings}
-    assert bool(UNDECIDED_MODES) == (("not-implemented-yet", "spec.scaling") in told)
+    (unit,) = desired.units
+    assert () == desired.findings
+    assert isinstance(unit.spec, ModelService)
+    assert ScalingMode.STOKER is unit.spec.scaling_mode
 
 
 @pytest.mark.parametrize("name", ["labels", "annotations"])
