@@ -42,7 +42,7 @@ def scene(
         made = Scene(folder, own_control_plane, git)
         try:
             made.install()
-            made.play_nodes()
+            made.play_nodes("gpu=3x1")
             commit = made.commit(files(1), over_http=False)
             made.start("--listen", "", "--poll-interval", "1h")
             until(lambda: made.is_applied(commit))

@@ -102,7 +102,7 @@ def scene(
     with GitServer(folder / "git-host", USERS) as git:
         made = Scene(folder, own_control_plane, git)
         try:
-            made.play_nodes()
+            made.play_nodes("gpu=3x1")
             yield made
         finally:
             made.close()
