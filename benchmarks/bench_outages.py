@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import random
 from bisect import bisect_left
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +21,13 @@ from stoker.model.scaling import Scaling, ScrapeQuery, Slo
 from stoker.sim.fleet_ground import ENGINES, Blind, Blindness, FleetGround, Period
 from stoker.sim.fleet_run import simulate
 from stoker.sim.own_policy import StokerPolicy
-from stoker.sim.policy import Seen
+from stoker.sim.policy import Watched
 from stoker.sim.trace_files import read_trace
 from stoker.sim.traffic import Request, peak_need, scaled
 
 OUTAGES = int(os.environ.get("OUTAGES", "1000"))
 CUT_SECONDS = 600.0
 PEAK = 6
-
-
-@dataclass
-class Watched:
-    """A policy whose answers are kept with what it was shown."""
-
-    policy: StokerPolicy
-    told: list[tuple[Seen, int]] = field(default_factory=list)
-    name: str = "stoker"
-    interval_ms: int = 15_000
-    cache_aware: bool = True
-
-    def begin(self) -> Any:
-        return self.policy.begin()
-
-    def decide(self, seen: Seen, past: Any) -> tuple[int, Any]:
-        count, past = self.policy.decide(seen, past)
-        self.told.append((seen, count))
-        return count, past
 
 
 def run() -> list[dict[str, Any]]:

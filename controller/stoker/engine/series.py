@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-__all__ = ["Series", "grown", "is_sane", "mean", "percentile", "total", "went_back"]
+__all__ = [
+    "Series",
+    "bucket_percentile",
+    "grown",
+    "is_sane",
+    "mean",
+    "percentile",
+    "total",
+    "went_back",
+]
 
 Series: TypeAlias = Mapping[str, float]
 """Labels, as they are written, to a value; several engines behind a page are several series."""
@@ -77,6 +86,13 @@ def percentile(before: Series | None, after: Series | None, share: float) -> flo
         return None
     if any(low > high for low, high in pairwise(heights)):
         return None
+    return bucket_percentile(bounds, heights, share)
+
+
+def bucket_percentile(
+    bounds: Sequence[float], heights: Sequence[float], share: float
+) -> float | None:
+    """The same of buckets whose bounds rise to infinity; `heights` are cumulative, the last above 0."""
     rank = share * heights[-1]
     place = next(index for index, height in enumerate(heights) if height >= rank)
     if bounds[place] == math.inf:

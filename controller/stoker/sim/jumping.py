@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from itertools import accumulate
 
+from stoker.engine.series import bucket_percentile
 from stoker.sim.engine_batch import Batch, BatchProfile, Sequence, Step
 from stoker.sim.traffic import Request
 
@@ -66,21 +68,14 @@ class Counters:
 def percentile_ms(before: list[int], after: list[int], share: float) -> float | None:
     """The percentile between two readings of a histogram, in milliseconds.
 
-    Linear inside a bucket and the last bound beyond it, as Prometheus' histogram_quantile;
     None when nothing was observed between the two.
     """
-    counts = [late - early for early, late in zip(before, after, strict=True)]
-    total = sum(counts)
-    if total <= 0:
+    counts = (late - early for early, late in zip(before, after, strict=True))
+    heights = list(accumulate(counts))
+    if heights[-1] <= 0:
         return None
-    rank, below = share * total, 0
-    for number, count in enumerate(counts[:-1]):
-        if count and below + count >= rank:
-            low = LATENCY_BUCKETS[number - 1] if number else 0.0
-            inside = (rank - below) / count
-            return (low + (LATENCY_BUCKETS[number] - low) * inside) * 1000
-        below += count
-    return LATENCY_BUCKETS[-1] * 1000
+    seconds = bucket_percentile((*LATENCY_BUCKETS, math.inf), heights, share)
+    return None if seconds is None else seconds * 1000
 
 
 class JumpingEngine:

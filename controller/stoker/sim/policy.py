@@ -7,13 +7,13 @@ and the restated ones of others (`sim.baselines`, …) answer. Times are integer
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from stoker.model.readings import EngineReading, Sample, ServiceReadings
 from stoker.sim.fleet_readings import GATEWAY
 
-__all__ = ["EngineSize", "Policy", "Seen", "waiting_outside"]
+__all__ = ["EngineSize", "Policy", "Seen", "Watched", "waiting_outside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,39 @@ class Policy(Protocol):
     def decide(self, seen: Seen, past: Any) -> tuple[int, Any]:
         """The count that is wanted now, and what it remembers."""
         ...
+
+
+@dataclass(slots=True)
+class Watched:
+    """A policy, and each of its answers with what it was shown."""
+
+    policy: Policy
+    told: list[tuple[Seen, int]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The policy's own; so are the two that follow."""
+        return self.policy.name
+
+    @property
+    def interval_ms(self) -> int:
+        """How often it is asked."""
+        return self.policy.interval_ms
+
+    @property
+    def cache_aware(self) -> bool:
+        """Who leaves first."""
+        return self.policy.cache_aware
+
+    def begin(self) -> Any:
+        """What it remembers at first."""
+        return self.policy.begin()
+
+    def decide(self, seen: Seen, past: Any) -> tuple[int, Any]:
+        """Its answer, kept."""
+        count, past = self.policy.decide(seen, past)
+        self.told.append((seen, count))
+        return count, past
 
 
 def waiting_outside(readings: ServiceReadings) -> float:

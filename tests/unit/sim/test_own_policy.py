@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 
@@ -13,31 +12,12 @@ from stoker.sim.engine_batch import BatchProfile
 from stoker.sim.fleet_ground import Blind, Blindness, FleetGround, Period
 from stoker.sim.fleet_run import simulate
 from stoker.sim.own_policy import StokerPolicy
-from stoker.sim.policy import Seen
+from stoker.sim.policy import Watched
 from stoker.sim.traffic import Request, peak_need
 
 ENGINE = BatchProfile(max_sequences=8, kv_blocks=600, prefill_tokens_per_second=4_000.0)
 SCALING = Scaling(1, 30, slo=Slo(ttft_p95_ms=5_000), load=ScrapeQuery("gateway"))
 GROUND = FleetGround(ENGINE, slo=SCALING.slo, max_replicas=30)
-
-
-@dataclass
-class Watched:
-    """A policy whose answers are kept with what it was shown."""
-
-    policy: StokerPolicy
-    told: list[tuple[Seen, int]] = field(default_factory=list)
-    name: str = "watched"
-    interval_ms: int = 15_000
-    cache_aware: bool = True
-
-    def begin(self) -> Any:
-        return self.policy.begin()
-
-    def decide(self, seen: Seen, past: Any) -> tuple[int, Any]:
-        count, past = self.policy.decide(seen, past)
-        self.told.append((seen, count))
-        return count, past
 
 
 def surge(seed: int, *, base: float = 1.5, top: float = 9.0, ends_s: float = 900.0):
